@@ -1,0 +1,69 @@
+# The everyday commands. `make demo` and `make test` build everything that they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name '*.rs' -o -name Cargo.toml)
+
+.PHONY: help demo test build lint stubs bench bench-smoke bench-peers wheel clean
+help:
+	@echo "make demo         look into a bundled agent session: what is in it, where it can be cut, what stays"
+	@echo "make test         the whole test suite, Rust and Python, with lints, types and stubs"
+	@echo "make build        the extension into $(VENV), optimised"
+	@echo "make lint         clippy, rustfmt, ruff, mypy, basedpyright, the stub"
+	@echo "make stubs        write python/ctxfast/_core.pyi anew from the Rust doc comments"
+	@echo "make bench        benchmarks of the package, its reference and the C floor (bench-peers: frameworks too)"
+	@echo "make wheel        a wheel in dist/"
+
+demo: build
+	$(BIN)/python examples/demo.py
+
+test: lint
+	cargo test --locked --quiet --package ctxfast
+	$(BIN)/python -m pytest --quiet
+
+build: $(VENV)/.built
+
+lint: build
+	cargo fmt --check
+	cargo clippy --locked --quiet --workspace --all-targets -- --deny warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+	$(BIN)/python tools/stubs.py --check
+
+stubs: build
+	$(BIN)/python tools/stubs.py
+
+BENCH := $(BIN)/python -m pytest benches -o python_files='bench_*.py' --benchmark-enable --benchmark-columns=min,median,ops \
+	--benchmark-group-by=group
+
+bench: build
+	$(BENCH)
+
+bench-smoke: build
+	$(BENCH) --sizes=100,1000 --benchmark-min-rounds=3 --benchmark-max-time=0.1 --quiet
+
+bench-peers: build
+	$(BIN)/python -m pip install --quiet --group peers
+	$(BENCH) -k peers
+
+wheel: $(VENV)/.tools
+	$(BIN)/maturin build --locked --release --out dist
+
+clean:
+	rm -rf $(VENV) target dist benches/build
+
+$(VENV)/.built: $(VENV)/.tools $(SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --locked --release --quiet
+	@touch $@
+
+$(VENV)/.tools: pyproject.toml constraints.txt
+	@command -v cargo >/dev/null || { echo "ctxfast needs a Rust toolchain (cargo, 1.88 or newer): https://rustup.rs"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "ctxfast needs Python 3.10 or newer as '$(PYTHON)' (or make PYTHON=...): https://www.python.org/downloads"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "ctxfast needs Python 3.10 or newer; '$(PYTHON)' is older (use make PYTHON=python3.12, say)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' || { echo "$(PYTHON) lacks its venv module; on Debian: apt-get install python3-venv"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev
+	@touch $@
