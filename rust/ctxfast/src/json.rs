@@ -1,0 +1,140 @@
+//! How long a JSON value is as compact text, without writing it.
+
+use crate::text::{Escapes, Text};
+
+/// Length of a piece of JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Length {
+    /// code points
+    pub chars: usize,
+    /// bytes of UTF-8
+    pub bytes: usize,
+    /// Thai characters among them
+    pub thai: usize,
+}
+
+impl Length {
+    /// Punctuation, `true`, digits: so many ASCII characters.
+    pub fn add_ascii(&mut self, count: usize) {
+        self.chars += count;
+        self.bytes += count;
+    }
+
+    /// A string with its quotes.
+    pub fn add_string(&mut self, text: Text<'_>, escapes: Escapes) {
+        let (extra_chars, extra_bytes) = text.escapes(escapes);
+        self.chars += text.chars() + extra_chars + 2;
+        self.bytes += text.utf8_bytes() + extra_bytes + 2;
+        self.thai += text.thai();
+    }
+
+    /// A floating-point number.
+    pub fn add_float(&mut self, value: f64, escapes: Escapes) {
+        self.add_ascii(match escapes {
+            Escapes::Json => python_float(value),
+            Escapes::Go => go_float(value),
+        });
+    }
+}
+
+/// The shortest decimal digits that read back as `value`, and where the point stands among them: how many digits
+/// there are, and how many of them (perhaps none, perhaps more than there are) come before the point.
+fn digits(value: f64) -> (i64, i64) {
+    let text = format!("{:e}", value.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let count = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    (i64::try_from(count).unwrap_or(0), exponent.parse::<i64>().unwrap_or(0) + 1)
+}
+
+/// Length of Python's `repr`: an exponent of two digits or more below 1e-4 and from 1e16 on, else at least one decimal.
+fn python_float(value: f64) -> usize {
+    let sign = usize::from(value.is_sign_negative() && !value.is_nan());
+    if !value.is_finite() {
+        return sign + if value.is_nan() { 3 } else { 8 }; // NaN, Infinity
+    }
+    let (count, point) = digits(value);
+    let exponent = point - 1;
+    let length = if value == 0.0 {
+        3
+    } else if (-4..16).contains(&exponent) {
+        if point <= 0 { 2 - point + count } else { (count + 1).max(point + 2) }
+    } else {
+        scientific(count, exponent, 2)
+    };
+    sign + usize::try_from(length).unwrap_or(0)
+}
+
+/// Length of Go's float64 in JSON: an exponent below 1e-6 and from 1e21 on, no decimals where there are none.
+fn go_float(value: f64) -> usize {
+    let sign = usize::from(value.is_sign_negative() && !value.is_nan());
+    if !value.is_finite() {
+        return sign + if value.is_nan() { 3 } else { 8 };
+    }
+    let (count, point) = digits(value);
+    let length = if value == 0.0 {
+        1
+    } else if (1e-6..1e21).contains(&value.abs()) {
+        if point <= 0 { 2 - point + count } else { point.max(count) + i64::from(count > point) }
+    } else {
+        scientific(count, point - 1, 1)
+    };
+    sign + usize::try_from(length).unwrap_or(0)
+}
+
+/// Length of `d.ddde+XX`.
+fn scientific(count: i64, exponent: i64, least_exponent_digits: i64) -> i64 {
+    let exponent_digits = match exponent.abs() {
+        0..=9 => 1,
+        10..=99 => 2,
+        _ => 3,
+    };
+    count + i64::from(count > 1) + 2 + exponent_digits.max(least_exponent_digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_floats() {
+        for (value, text) in [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (-12.5, "-12.5"),
+            (1e15, "1000000000000000.0"),
+            (123_456_789_012_345_680.0, "1.2345678901234568e+17"),
+            (1e16, "1e+16"),
+            (0.0001, "0.0001"),
+            (0.000_012, "1.2e-05"),
+            (1e-7, "1e-07"),
+            (1e100, "1e+100"),
+            (5e-324, "5e-324"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(python_float(value), text.len(), "{text}");
+        }
+    }
+
+    #[test]
+    fn go_floats() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-5.0, "-5"),
+            (100.0, "100"),
+            (0.1, "0.1"),
+            (12.5, "12.5"),
+            (1e21, "1e+21"),
+            (1.5e21, "1.5e+21"),
+            (1e20, "100000000000000000000"),
+            (1e-6, "0.000001"),
+            (1e-7, "1e-7"),
+            (1.25e-9, "1.25e-9"),
+        ] {
+            assert_eq!(go_float(value), text.len(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! ctxfast keeps an LLM agent's conversation inside the model's context window.
+//!
+//! This crate knows text, messages and budgets. It knows no Python and does no I/O; the crate `ctxfast-python` reads
+//! Python objects for it. Data flows one way:
+//!
+//! 1. **read**: somebody fills a [`Transcript`](transcript::Transcript), the compact table of a conversation, and
+//!    weighs each [`Text`](text::Text) as it lies in memory;
+//! 2. **plan**: pure functions on those small tables: what belongs together ([`steps`]), which newest part fits a
+//!    budget ([`tail`]);
+//! 3. **apply**: somebody writes the result back.
+//!
+//! ```
+//! use ctxfast::{flat::{Flat, Weight}, part::Kind, text::Text};
+//!
+//! let counter = Flat::ERRS_UPWARDS; // 2.5 characters per token, rounded up
+//! let mut weight = Weight::default();
+//! counter.weigh(Kind::Prose, Text::from("How many tokens is this?"), &mut weight);
+//! assert_eq!(counter.tokens(&weight), 10);
+//! ```
+
+pub mod budget;
+pub mod flat;
+pub mod json;
+pub mod part;
+pub mod steps;
+pub mod tail;
+pub mod text;
+pub mod transcript;

@@ -1,0 +1,47 @@
+//! What a piece of a message is: it decides the rate at which its text is counted.
+
+/// The kinds of text in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What people and the model say: content, reasoning, refusals.
+    Prose,
+    /// What tools say.
+    Output,
+    /// `reasoning`, where there is no `reasoning_content`; PicoClaw does not know it.
+    Alias,
+    /// Names and descriptions of tools.
+    Name,
+    /// Arguments of calls and schemas of tools.
+    Arguments,
+    /// Ids and types of calls and results.
+    Id,
+}
+
+/// The role of a message, as far as the structure of a conversation goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `system`, `developer`
+    System,
+    /// `user`
+    User,
+    /// `assistant`
+    Assistant,
+    /// `tool`, `function`: the message is one tool result
+    Result,
+    /// anything else
+    Other,
+}
+
+impl Role {
+    /// The role that a name stands for.
+    #[must_use]
+    pub fn from_name(name: &[u8]) -> Self {
+        match name {
+            b"assistant" => Self::Assistant,
+            b"tool" | b"function" => Self::Result,
+            b"user" => Self::User,
+            b"system" | b"developer" => Self::System,
+            _ => Self::Other,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Text as it lies in memory: Python's three storage widths, or UTF-8.
+//!
+//! Nothing here converts or copies. Lengths in code points are known without looking at the text (but for UTF-8);
+//! everything else is one linear pass of [`kernels`], whose one-line twins are in [`naive`].
+
+mod kernels;
+pub mod naive;
+
+use std::ops::Range;
+
+/// A borrowed text. Lone surrogates are fine in the 2- and 4-byte forms.
+#[derive(Clone, Copy, Debug)]
+pub enum Text<'a> {
+    /// One byte a character: Latin-1, which ASCII is a part of.
+    Ucs1(&'a [u8]),
+    /// Two bytes a character: no character above U+FFFF, so surrogates stand alone.
+    Ucs2(&'a [u16]),
+    /// Four bytes a character.
+    Ucs4(&'a [u32]),
+    /// Rust's own strings.
+    Utf8(&'a str),
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Text::Utf8(text)
+    }
+}
+
+/// How JSON escapes a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escapes {
+    /// Quotes, backslashes and control characters.
+    Json,
+    /// Those, and `<`, `>`, `&`, U+2028, U+2029, as Go's encoder does.
+    Go,
+}
+
+impl<'a> Text<'a> {
+    /// Number of code points.
+    #[inline]
+    #[must_use]
+    pub fn chars(self) -> usize {
+        match self {
+            Text::Ucs1(units) => units.len(),
+            Text::Ucs2(units) => units.len(),
+            Text::Ucs4(units) => units.len(),
+            Text::Utf8(text) => text.chars().count(),
+        }
+    }
+
+    /// Calls `visit` with each code point.
+    pub fn each_point(self, mut visit: impl FnMut(u32)) {
+        match self {
+            Text::Ucs1(units) => units.iter().for_each(|&unit| visit(unit.into())),
+            Text::Ucs2(units) => units.iter().for_each(|&unit| visit(unit.into())),
+            Text::Ucs4(units) => units.iter().for_each(|&unit| visit(unit)),
+            Text::Utf8(text) => text.chars().for_each(|char| visit(char.into())),
+        }
+    }
+
+    /// Whether there is nothing but white space, as Python's `str.strip` sees it.
+    #[must_use]
+    pub fn is_blank(self) -> bool {
+        let mut blank = true;
+        self.each_point(|point| {
+            let separator = (0x1c..0x20).contains(&point); // white space for Python, not for Unicode
+            blank &= separator || char::from_u32(point).is_some_and(char::is_whitespace);
+        });
+        blank
+    }
+
+    /// Number of bytes as UTF-8; a lone surrogate has three.
+    #[must_use]
+    pub fn utf8_bytes(self) -> usize {
+        match self {
+            Text::Ucs1(units) => kernels::utf8_bytes_1(units),
+            Text::Ucs2(units) => kernels::utf8_bytes_2(units),
+            Text::Ucs4(units) => kernels::utf8_bytes_4(units),
+            Text::Utf8(text) => text.len(),
+        }
+    }
+
+    /// Number of Thai characters, U+0E00 to U+0E7F.
+    #[must_use]
+    pub fn thai(self) -> usize {
+        match self {
+            Text::Ucs1(_) => 0,
+            Text::Ucs2(units) => kernels::thai_2(units),
+            Text::Ucs4(units) => kernels::thai_4(units),
+            Text::Utf8(text) => text.chars().filter(|&c| naive::is_thai(c.into())).count(),
+        }
+    }
+
+    /// What escaping adds to the text inside JSON: characters, and bytes of UTF-8.
+    #[must_use]
+    pub fn escapes(self, escapes: Escapes) -> (usize, usize) {
+        let (chars, separators) = match self {
+            Text::Ucs1(units) => (kernels::escapes_1(units, escapes), 0),
+            Text::Ucs2(units) => kernels::escapes_2(units, escapes),
+            Text::Ucs4(units) => kernels::escapes_4(units, escapes),
+            Text::Utf8(text) => naive::escapes(text.chars().map(u32::from), escapes),
+        };
+        // U+2028 and U+2029 are three bytes already, and six as an escape
+        (chars, chars - 2 * separators)
+    }
+
+    /// The characters in `range`, cut to what is there.
+    #[must_use]
+    pub fn slice(self, range: Range<usize>) -> Text<'a> {
+        fn cut<T>(units: &[T], range: Range<usize>) -> &[T] {
+            let end = range.end.min(units.len());
+            units.get(range.start.min(end)..end).unwrap_or_default()
+        }
+        match self {
+            Text::Ucs1(units) => Text::Ucs1(cut(units, range)),
+            Text::Ucs2(units) => Text::Ucs2(cut(units, range)),
+            Text::Ucs4(units) => Text::Ucs4(cut(units, range)),
+            Text::Utf8(text) => {
+                let at = |n| text.char_indices().nth(n).map_or(text.len(), |(byte, _)| byte);
+                let (start, end) = (at(range.start), at(range.end));
+                Text::Utf8(text.get(start.min(end)..end).unwrap_or_default())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Code points of every width, lone surrogates among them.
+    fn points(widest: u32) -> impl Strategy<Value = Vec<u32>> {
+        let interesting = prop_oneof![
+            0..0x30_u32,
+            0x30..0x100_u32,
+            0x7e..0x82_u32,
+            0xd7f0..0xe010_u32,
+            0xdf0..0xe90_u32,
+            0x2020..0x2030_u32,
+            0x7f0..0x810_u32,
+            0xfff0..0x1_0010_u32,
+        ]
+        .prop_map(move |c| c.min(widest));
+        prop::collection::vec(interesting, 0..700)
+    }
+
+    fn check(text: Text<'_>, points: &[u32]) {
+        assert_eq!(text.chars(), points.len());
+        assert_eq!(text.utf8_bytes(), points.iter().map(|&c| naive::utf8_bytes(c)).sum::<usize>());
+        assert_eq!(text.thai(), points.iter().filter(|&&c| naive::is_thai(c)).count());
+        for escapes in [Escapes::Json, Escapes::Go] {
+            let (chars, separators) = naive::escapes(points.iter().copied(), escapes);
+            assert_eq!(text.escapes(escapes), (chars, chars - 2 * separators));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn one_byte_kernels_equal_their_twins(points in points(0xff)) {
+            let units: Vec<u8> = points.iter().map(|&c| u8::try_from(c).unwrap()).collect();
+            check(Text::Ucs1(&units), &points);
+        }
+
+        #[test]
+        fn two_byte_kernels_equal_their_twins(points in points(0xffff)) {
+            let units: Vec<u16> = points.iter().map(|&c| u16::try_from(c).unwrap()).collect();
+            check(Text::Ucs2(&units), &points);
+        }
+
+        #[test]
+        fn four_byte_kernels_equal_their_twins(points in points(0x10_ffff)) {
+            check(Text::Ucs4(&points), &points);
+        }
+
+        #[test]
+        fn rust_strings_equal_the_twins(text in "\\PC{0,80}|[\u{0}-\u{2f}\u{e30}\u{2028}<]{0,80}") {
+            let points: Vec<u32> = text.chars().map(u32::from).collect();
+            check(Text::from(text.as_str()), &points);
+        }
+
+        #[test]
+        fn slices_have_the_characters_of_their_range(text in "\\PC{0,20}", start in 0..25_usize, end in 0..25_usize) {
+            let points: Vec<u32> = text.chars().map(u32::from).collect();
+            let expected = start.min(end.min(points.len()))..end.min(points.len());
+            prop_assert_eq!(Text::Ucs4(&points).slice(start..end).chars(), expected.len());
+            prop_assert_eq!(Text::from(text.as_str()).slice(start..end).chars(), expected.len());
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The compact table of a conversation: one small entry for each message, ids as numbers.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::part::Role;
+use crate::text::Text;
+
+/// What an atom is that begins with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A system or developer message: a run of them is one atom.
+    System,
+    /// A user message that says something of its own: it opens a turn, unless it stands inside a step.
+    User,
+    /// An assistant message: it opens a step.
+    Step,
+    /// Nothing but tool results. They belong to a step, unless their calls are nowhere.
+    Stray,
+    /// Anything else.
+    Other,
+}
+
+impl Kind {
+    /// The kind of a message of a role; `own_text` says that a user message is more than tool results.
+    #[must_use]
+    pub fn of(role: Role, own_text: bool, has_results: bool) -> Self {
+        match role {
+            Role::System => Self::System,
+            Role::Assistant => Self::Step,
+            Role::User if own_text => Self::User,
+            _ if has_results => Self::Stray,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What the structure of a conversation needs to know of one message.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What an atom is that begins here.
+    pub kind: Kind,
+    /// A user message with something of its own, be it beside tool results.
+    pub own_text: bool,
+    calls: Range<usize>,
+    results: Range<usize>,
+}
+
+/// The table. Messages are [opened](Transcript::open) one by one and then get their calls and results.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    entries: Vec<Entry>,
+    calls: Vec<Id>,
+    results: Vec<Id>,
+    ids: Ids,
+}
+
+/// An id as a number. Equal ids have equal numbers.
+pub type Id = u32;
+
+/// Missing and blank ids are all this one.
+pub const BLANK: Id = 0;
+
+impl Transcript {
+    /// An empty table.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins the next message. Its kind can be set when it has been read whole.
+    pub fn open(&mut self) {
+        let (calls, results) = (self.calls.len(), self.results.len());
+        self.entries.push(Entry {
+            kind: Kind::Other,
+            own_text: false,
+            calls: calls..calls,
+            results: results..results,
+        });
+    }
+
+    /// A call of the newest message that waits for a result.
+    pub fn call(&mut self, id: Option<Text<'_>>) {
+        let id = self.ids.number(id);
+        self.calls.push(id);
+        if let Some(entry) = self.entries.last_mut() {
+            entry.calls.end = self.calls.len();
+        }
+    }
+
+    /// A result that the newest message holds.
+    pub fn result(&mut self, id: Option<Text<'_>>) {
+        let id = self.ids.number(id);
+        self.results.push(id);
+        if let Some(entry) = self.entries.last_mut() {
+            entry.results.end = self.results.len();
+        }
+    }
+
+    /// Closes the newest message: says what it is.
+    pub fn close(&mut self, kind: Kind, own_text: bool) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.kind = kind;
+            entry.own_text = own_text;
+        }
+    }
+
+    /// Turns the order of the messages round, for those who read a conversation from its end.
+    pub fn reverse(&mut self) {
+        self.entries.reverse();
+    }
+
+    /// Forgets all messages and ids, keeps the memory.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.calls.clear();
+        self.results.clear();
+        self.ids.clear();
+    }
+
+    /// All messages.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The calls of a message, in order.
+    #[must_use]
+    pub fn calls(&self, entry: &Entry) -> &[Id] {
+        self.calls.get(entry.calls.clone()).unwrap_or_default()
+    }
+
+    /// The results in a message, in order.
+    #[must_use]
+    pub fn results(&self, entry: &Entry) -> &[Id] {
+        self.results.get(entry.results.clone()).unwrap_or_default()
+    }
+
+    /// How many different ids there are, the blank one included.
+    #[must_use]
+    pub fn id_count(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// How many calls there are in all messages.
+    #[must_use]
+    pub fn call_count(&self) -> usize {
+        self.calls.len()
+    }
+}
+
+/// Numbers for ids, from 1 on.
+#[derive(Debug, Default)]
+struct Ids {
+    /// The first few, looked through from the newest: a result mostly answers one of the last calls.
+    few: Vec<Box<[u8]>>,
+    /// All of them, once they are not few any more.
+    many: HashMap<Box<[u8]>, Id>,
+    key: Vec<u8>,
+}
+
+impl Ids {
+    const FEW: usize = 16;
+
+    fn number(&mut self, id: Option<Text<'_>>) -> Id {
+        let Some(id) = id.filter(|id| !id.is_blank()) else {
+            return BLANK;
+        };
+        write_key(id, &mut self.key);
+        let key = self.key.as_slice();
+        if self.many.is_empty() {
+            if let Some(place) = self.few.iter().rposition(|known| **known == *key) {
+                return number_at(place);
+            }
+            if self.few.len() < Self::FEW {
+                self.few.push(key.into());
+                return number_at(self.few.len() - 1);
+            }
+            self.many = self.few.drain(..).enumerate().map(|(place, id)| (id, number_at(place))).collect();
+        }
+        if let Some(&number) = self.many.get(key) {
+            return number;
+        }
+        let number = number_at(self.many.len());
+        self.many.insert(key.into(), number);
+        number
+    }
+
+    fn len(&self) -> usize {
+        1 + self.few.len().max(self.many.len())
+    }
+
+    fn clear(&mut self) {
+        self.few.clear();
+        self.many.clear();
+    }
+}
+
+/// Bytes that are equal exactly for equal texts, however they are stored: Latin-1 where that is enough, else four
+/// bytes a code point, and which of the two it is.
+fn write_key(id: Text<'_>, key: &mut Vec<u8>) {
+    key.clear();
+    let mut wide = false;
+    if let Text::Ucs1(units) = id {
+        key.extend_from_slice(units);
+    } else {
+        id.each_point(|point| wide |= point > 0xff);
+        id.each_point(|point| {
+            let bytes = point.to_le_bytes();
+            key.extend_from_slice(if wide { &bytes } else { bytes.get(..1).unwrap_or_default() });
+        });
+    }
+    key.push(wide.into());
+}
+
+fn number_at(place: usize) -> Id {
+    Id::try_from(place + 1).unwrap_or(Id::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_ids_have_equal_numbers_however_many_there_are() {
+        let mut ids = Ids::default();
+        let names: Vec<String> = (0..100).map(|n| format!("call_{n}")).collect();
+        let numbers: Vec<Id> = names.iter().map(|name| ids.number(Some(name.as_str().into()))).collect();
+        assert_eq!(numbers, (1..=100).collect::<Vec<Id>>());
+        assert_eq!(ids.number(Some(Text::Ucs1(b"call_7"))), 8);
+        assert_eq!(ids.number(None), BLANK);
+        assert_eq!(ids.number(Some(" \u{1f}\u{a0}".into())), BLANK);
+        assert_eq!(ids.len(), 101);
+    }
+
+    #[test]
+    fn storage_does_not_matter_and_contents_does() {
+        let mut ids = Ids::default();
+        let wide = ids.number(Some(Text::Ucs2(&[0x100])));
+        assert_eq!(ids.number(Some("\u{100}".into())), wide);
+        assert_ne!(ids.number(Some(Text::Ucs1(&[0, 1, 0, 0]))), wide);
+        assert_eq!(ids.number(Some("é".into())), ids.number(Some(Text::Ucs1(&[0xe9]))));
+    }
+}
