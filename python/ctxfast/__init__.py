@@ -1,0 +1,38 @@
+"""ctxfast keeps an LLM agent's conversation inside the model's context window: it counts and cuts message lists."""
+
+from __future__ import annotations
+
+from ctxfast._core import OPTIMISED as _OPTIMISED
+from ctxfast._core import VERSION as __version__
+from ctxfast.counting import EstimatorConfig, TokenCounter, count_tokens
+from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError
+from ctxfast.shrinking import FreshTail, fresh_tail_budget, select_fresh_tail
+from ctxfast.structure import atoms, find_safe_cut, safe_cuts, step_starts, turn_starts
+
+__all__ = [
+    "BudgetError",
+    "CtxfastError",
+    "EstimatorConfig",
+    "FreshTail",
+    "MessageTypeError",
+    "MessageValueError",
+    "TokenCounter",
+    "__version__",
+    "atoms",
+    "count_tokens",
+    "find_safe_cut",
+    "fresh_tail_budget",
+    "safe_cuts",
+    "select_fresh_tail",
+    "step_starts",
+    "turn_starts",
+]
+
+if not _OPTIMISED:
+    import warnings
+
+    warnings.warn(
+        "ctxfast was built without optimisation: build it with --release before you measure anything",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,185 @@
+//! How what a message holds adds up: units that are divided once, or tokens text by text.
+
+use ctxfast::flat::{Flat, SYSTEM_PART_OVERHEAD, Weight};
+use ctxfast::part::Kind;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt, PyString};
+
+use crate::errors::Read;
+use crate::memory::{chars, view};
+use crate::read::json::{self, Keys};
+use crate::read::{self, Visit};
+
+/// A function `str -> int`, called for each text of a message by itself.
+pub(crate) struct Callable {
+    pub(crate) function: Py<PyAny>,
+    pub(crate) message_overhead: u64,
+    pub(crate) media_tokens: u64,
+}
+
+/// What is around the texts that were added.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame {
+    None,
+    Message,
+}
+
+/// Somebody who adds up what a message holds.
+pub(crate) trait Adder<'py> {
+    fn content(&mut self, content: &Bound<'py, PyAny>) -> Read<()>;
+    fn tokens(&self, frame: Frame) -> u64;
+}
+
+/// Adds units, to be divided once.
+pub(crate) struct FlatAdder<'c> {
+    flat: &'c Flat,
+    needs_only_length: bool,
+    pub(crate) weight: Weight,
+    before_content: Weight,
+    content: Weight,
+}
+
+impl<'c> FlatAdder<'c> {
+    #[inline]
+    pub(crate) fn new(flat: &'c Flat) -> Self {
+        Self {
+            flat,
+            needs_only_length: flat.needs_only_length(),
+            weight: Weight::default(),
+            before_content: Weight::default(),
+            content: Weight::default(),
+        }
+    }
+}
+
+impl<'py> Adder<'py> for FlatAdder<'_> {
+    fn content(&mut self, content: &Bound<'py, PyAny>) -> Read<()> {
+        read::content(content, self)
+    }
+
+    #[inline]
+    fn tokens(&self, frame: Frame) -> u64 {
+        let mut weight = self.weight;
+        if frame == Frame::Message {
+            weight.prose += self.flat.message_overhead;
+        }
+        self.flat.tokens(&weight)
+    }
+}
+
+impl<'py> Visit<'py> for FlatAdder<'_> {
+    #[inline]
+    fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()> {
+        if self.needs_only_length {
+            Flat::weigh_chars(kind, chars(text), &mut self.weight);
+        } else {
+            self.flat.weigh(kind, view(text), &mut self.weight);
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
+        let length = json::length(value, keys, self.flat.escapes())?;
+        self.flat.weigh_json(kind, length, &mut self.weight);
+        Ok(())
+    }
+
+    #[inline]
+    fn media(&mut self) {
+        self.weight.media += 1;
+    }
+
+    #[inline]
+    fn content_begins(&mut self) {
+        self.before_content = self.weight;
+    }
+
+    fn alternative_begins(&mut self, parts: usize) {
+        self.content = self.weight;
+        // media parts of the content are sent in any case
+        self.weight = Weight { media: self.weight.media, ..self.before_content };
+        self.weight.prose += SYSTEM_PART_OVERHEAD * parts as u64;
+    }
+
+    fn alternative_ends(&mut self) {
+        if self.content.units() >= self.weight.units() {
+            self.weight = self.content;
+        }
+    }
+}
+
+/// Adds tokens, text by text.
+pub(crate) struct CallableAdder<'c> {
+    callable: &'c Callable,
+    pub(crate) tokens: u64,
+    before_content: u64,
+    content: u64,
+    media: u64,
+}
+
+impl<'c> CallableAdder<'c> {
+    pub(crate) fn new(callable: &'c Callable) -> Self {
+        Self { callable, tokens: 0, before_content: 0, content: 0, media: 0 }
+    }
+}
+
+impl<'py> Adder<'py> for CallableAdder<'_> {
+    fn content(&mut self, content: &Bound<'py, PyAny>) -> Read<()> {
+        read::content(content, self)
+    }
+
+    fn tokens(&self, frame: Frame) -> u64 {
+        let overhead = if frame == Frame::Message { self.callable.message_overhead } else { 0 };
+        self.tokens + self.media * self.callable.media_tokens + overhead
+    }
+}
+
+impl<'py> Visit<'py> for CallableAdder<'_> {
+    fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()> {
+        if kind != Kind::Id && chars(text) > 0 {
+            self.tokens += self.callable.call(text)?;
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
+        self.text(kind, &json::text(value, keys)?)
+    }
+
+    fn media(&mut self) {
+        self.media += 1;
+    }
+
+    fn content_begins(&mut self) {
+        self.before_content = self.tokens;
+    }
+
+    fn alternative_begins(&mut self, _parts: usize) {
+        self.content = self.tokens;
+        self.tokens = self.before_content;
+    }
+
+    fn alternative_ends(&mut self) {
+        self.tokens = self.tokens.max(self.content);
+    }
+}
+
+impl Callable {
+    pub(crate) const MESSAGE_OVERHEAD: u64 = 4;
+    pub(crate) const MEDIA_TOKENS: u64 = 256;
+
+    pub(crate) fn call(&self, text: &Bound<'_, PyString>) -> Read<u64> {
+        let count = self.function.bind(text.py()).call1((text,))?;
+        let refuse = |message: &str| -> PyResult<String> {
+            Ok(format!("the counting function must {message}, got {}", count.repr()?))
+        };
+        if count.is_instance_of::<PyBool>() || !count.is_instance_of::<PyInt>() {
+            return Err(PyTypeError::new_err(refuse("return an int")?).into());
+        }
+        match count.extract::<i64>().map(u64::try_from) {
+            Ok(Ok(number)) => Ok(number),
+            _ => Err(PyValueError::new_err(refuse("return a number of tokens, 0 or more")?).into()),
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! `TokenCounter`: one frozen class for every way to count, and the visitors that add up what a message holds.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use ctxfast::flat::{Flat, Rounding, Unit, Weight};
+use ctxfast::part::Kind;
+use ctxfast::text::Text;
+use pyo3::PyTraverseError;
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyString, PyTuple};
+
+use crate::adders::{Adder, Callable, CallableAdder, FlatAdder, Frame};
+use crate::errors::{At, Error, Read};
+use crate::memory::view;
+use crate::numbers::{Least, budget, count};
+use crate::read::{self, Both, Items, Nobody, Shape, Visit, fields};
+
+/// Counts the tokens of texts, messages and requests.
+///
+/// A counter is made by one of the constructors below. It is callable, frozen, hashable and picklable; its `repr` is
+/// the call that makes it. Counting never changes or keeps a message, and reads text where it lies: no UTF-8 copy is
+/// made or left behind, lone surrogates are fine.
+///
+/// A message may be a dict in the form of OpenAI's chat completions or of Anthropic's messages, or an object of their
+/// SDKs. What cannot be read raises `MessageTypeError` or `MessageValueError` (`ctxfast.errors`), which say what was
+/// expected, what came and where (`messages[12].content`). Blocks of an unknown type are counted as their JSON.
+#[pyclass(frozen, module = "ctxfast._core")]
+pub(crate) struct TokenCounter {
+    made_by: MadeBy,
+    rule: Rule,
+}
+
+/// The constructor, for `repr` and pickle.
+enum MadeBy {
+    Default,
+    /// The `EstimatorConfig`.
+    Flat(Py<PyAny>),
+    Picoclaw(&'static str),
+    FromCallable,
+}
+
+enum Rule {
+    Flat(Flat),
+    Callable(Callable),
+}
+
+#[pymethods]
+impl TokenCounter {
+    /// The counter that every function uses unless it is given another: 2.5 characters per token, rounded up.
+    ///
+    /// English, code and JSON have more characters per token in every current vocabulary, so totals err upwards; 4.0,
+    /// which most frameworks use, is too low for all but English prose on GPT models.
+    #[staticmethod]
+    pub(crate) fn default() -> Self {
+        Self { made_by: MadeBy::Default, rule: Rule::Flat(Flat::ERRS_UPWARDS) }
+    }
+
+    /// A flat estimator: so many characters (or bytes) make one token.
+    ///
+    /// `config` is an `EstimatorConfig`. Counted are content, reasoning, names, arguments, ids and the frame of each
+    /// message; each message is rounded by itself, a list is the plain sum.
+    #[staticmethod]
+    fn flat(config: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = config.py();
+        let class = py.import("ctxfast.counting")?.getattr("EstimatorConfig")?;
+        if !config.is_instance(&class)? {
+            return Err(crate::errors::parameter_type_error("config", "an EstimatorConfig", config));
+        }
+        let unit: String = config.getattr("unit")?.extract()?;
+        let rounding: String = config.getattr("rounding")?.extract()?;
+        let flat = Flat {
+            per_token: config.getattr("chars_per_token")?.extract()?,
+            code_per_token: config.getattr("code_per_token")?.extract()?,
+            thai_per_token: config.getattr("thai_per_token")?.extract()?,
+            unit: match unit.as_str() {
+                "bytes" => Unit::Bytes,
+                "mixed" => Unit::Mixed,
+                _ => Unit::Chars,
+            },
+            rounding: if rounding == "down" { Rounding::Down } else { Rounding::Up },
+            message_overhead: config.getattr("message_overhead")?.extract()?,
+            tool_overhead: config.getattr("tool_overhead")?.extract()?,
+            media_tokens: config.getattr("media_tokens")?.extract()?,
+        };
+        Ok(Self { made_by: MadeBy::Flat(config.clone().unbind()), rule: Rule::Flat(flat) })
+    }
+
+    /// PicoClaw's estimator, bit by bit: `"4.0"` characters per token rounded up, as its fork has it, or `"2.5"` rounded
+    /// down, as upstream has it. Content and reasoning count code points; ids, names, arguments and schemas count bytes.
+    #[staticmethod]
+    fn picoclaw(version: &str) -> PyResult<Self> {
+        let (version, flat) = match version {
+            "4.0" => ("4.0", Flat::PICOCLAW_4),
+            "2.5" => ("2.5", Flat::PICOCLAW_2_5),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "version: expected '4.0' or '2.5', got '{other}'"
+                )));
+            }
+        };
+        Ok(Self { made_by: MadeBy::Picoclaw(version), rule: Rule::Flat(flat) })
+    }
+
+    /// Any function `str -> int`: a tokenizer's count, say.
+    ///
+    /// It is called for each text of a message by itself (content, reasoning, names, arguments), never for ids, which
+    /// providers do not send to the model. `message_overhead` tokens are added for each message's frame (4: OpenAI's
+    /// documentation gives 3 for the frame and 1 for the role) and each tool, `media_tokens` for each media part. The
+    /// counter can be pickled if the function can.
+    #[staticmethod]
+    #[pyo3(signature = (r#fn, *, message_overhead = None, media_tokens = None))]
+    fn from_callable(
+        r#fn: &Bound<'_, PyAny>,
+        message_overhead: Option<&Bound<'_, PyAny>>,
+        media_tokens: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        if !r#fn.is_callable() {
+            return Err(crate::errors::parameter_type_error("fn", "a function", r#fn));
+        }
+        let number = |value: Option<&Bound<'_, PyAny>>, name, default| match value {
+            Some(value) => count(value, name).map(|number| number as u64),
+            None => Ok(default),
+        };
+        let rule = Callable {
+            function: r#fn.clone().unbind(),
+            message_overhead: number(message_overhead, "message_overhead", Callable::MESSAGE_OVERHEAD)?,
+            media_tokens: number(media_tokens, "media_tokens", Callable::MEDIA_TOKENS)?,
+        };
+        Ok(Self { made_by: MadeBy::FromCallable, rule: Rule::Callable(rule) })
+    }
+
+    /// Tokens of a string.
+    fn text(&self, text: &Bound<'_, PyString>) -> PyResult<u64> {
+        Ok(self.text_tokens(text)?)
+    }
+
+    /// Tokens of a message's content without the message: a string, `None` or a list of parts.
+    fn content(&self, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
+        Ok(self.with_adder(|adder| {
+            adder.content(parts).at_key("content")?;
+            Ok(adder.tokens(Frame::None))
+        })?)
+    }
+
+    /// Tokens of one message.
+    fn message(&self, message: &Bound<'_, PyAny>) -> PyResult<u64> {
+        Ok(self.message_tokens(message).at_key("message")?)
+    }
+
+    /// Tokens of a list of messages, and of tool definitions.
+    #[pyo3(signature = (messages, tools = None))]
+    fn messages(&self, messages: &Bound<'_, PyAny>, tools: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+        let tools = tools.map_or(Ok(0), |tools| self.tools(Some(tools)))?;
+        Ok(self.messages_tokens(messages, u64::MAX)? + tools)
+    }
+
+    /// Tokens of tool definitions: name, description, JSON schema and a frame for each.
+    #[pyo3(signature = (tools))]
+    fn tools(&self, tools: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+        let Some(tools) = tools else { return Ok(0) };
+        Ok(match &self.rule {
+            Rule::Flat(flat) => {
+                let mut adder = FlatAdder::new(flat);
+                read::tools::tools(tools, &mut adder, |adder| adder.weight.code += flat.tool_overhead)?;
+                flat.tokens(&adder.weight)
+            }
+            Rule::Callable(callable) => {
+                let mut adder = CallableAdder::new(callable);
+                read::tools::tools(tools, &mut adder, |adder| adder.tokens += callable.message_overhead)?;
+                adder.tokens
+            }
+        })
+    }
+
+    /// Tokens of a request body: its `messages`, `system` (Anthropic's separate system prompt) and `tools`.
+    fn request(&self, body: &Bound<'_, PyAny>) -> PyResult<u64> {
+        Ok(self.request_tokens(body)?)
+    }
+
+    /// Whether `content` (a string, a message or a list of messages) has at most `limit` tokens. Counting stops at the
+    /// limit.
+    fn fits(&self, content: &Bound<'_, PyAny>, limit: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let limit = budget(limit, "limit", Least::Zero)?;
+        Ok(self.any_tokens(content, limit)? <= limit)
+    }
+
+    /// The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
+    ///
+    /// With a counter made from a function the prefix fits, and is the longest if counts do not fall as text grows.
+    fn head<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        max_tokens: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.longest(text, max_tokens, End::Head)
+    }
+
+    /// The longest suffix of `text` that has at most `max_tokens` tokens, cut between characters; see `head`.
+    fn tail<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        max_tokens: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.longest(text, max_tokens, End::Tail)
+    }
+
+    /// Tokens of a string, a message or a list of messages.
+    fn __call__(&self, content: &Bound<'_, PyAny>) -> PyResult<u64> {
+        Ok(self.any_tokens(content, u64::MAX)?)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(match (&self.made_by, &self.rule) {
+            (MadeBy::Flat(config), _) => format!("TokenCounter.flat({})", config.bind(py).repr()?),
+            (MadeBy::Picoclaw(version), _) => format!("TokenCounter.picoclaw('{version}')"),
+            (MadeBy::FromCallable, Rule::Callable(callable)) => {
+                let function = callable.function.bind(py).repr()?;
+                let mut options = String::new();
+                for (name, value, default) in [
+                    ("message_overhead", callable.message_overhead, Callable::MESSAGE_OVERHEAD),
+                    ("media_tokens", callable.media_tokens, Callable::MEDIA_TOKENS),
+                ] {
+                    if value != default {
+                        options = format!("{options}, {name}={value}");
+                    }
+                }
+                format!("TokenCounter.from_callable({function}{options})")
+            }
+            _ => "TokenCounter.default()".to_owned(),
+        })
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Self>() else {
+            return Ok(false);
+        };
+        match (&self.rule, &other.get().rule) {
+            (Rule::Flat(one), Rule::Flat(two)) => Ok(one == two),
+            (Rule::Callable(one), Rule::Callable(two)) => Ok(one.message_overhead == two.message_overhead
+                && one.media_tokens == two.media_tokens
+                && one.function.bind(other.py()).eq(two.function.bind(other.py()))?),
+            _ => Ok(false),
+        }
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut hasher = DefaultHasher::new();
+        match &self.rule {
+            Rule::Flat(flat) => {
+                let rates = [Some(flat.per_token), flat.code_per_token, flat.thai_per_token];
+                rates.map(|rate| rate.map(f64::to_bits)).hash(&mut hasher);
+                (flat.unit, flat.rounding).hash(&mut hasher);
+                (flat.message_overhead, flat.tool_overhead, flat.media_tokens).hash(&mut hasher);
+            }
+            Rule::Callable(callable) => {
+                callable.function.bind(py).hash()?.hash(&mut hasher);
+                (callable.message_overhead, callable.media_tokens).hash(&mut hasher);
+            }
+        }
+        Ok(hasher.finish())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let arguments = match (&self.made_by, &self.rule) {
+            (MadeBy::Flat(config), _) => ("flat", config.bind(py), py.None(), py.None()).into_pyobject(py)?,
+            (MadeBy::Picoclaw(version), _) => {
+                ("picoclaw", version, py.None(), py.None()).into_pyobject(py)?
+            }
+            (MadeBy::FromCallable, Rule::Callable(callable)) => {
+                let Callable { function, message_overhead, media_tokens } = callable;
+                ("from_callable", function.bind(py), message_overhead, media_tokens).into_pyobject(py)?
+            }
+            _ => ("default", py.None(), py.None(), py.None()).into_pyobject(py)?,
+        };
+        Ok((py.import("ctxfast._core")?.getattr("_restore_counter")?, arguments))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let MadeBy::Flat(config) = &self.made_by {
+            visit.call(config)?;
+        }
+        if let Rule::Callable(callable) = &self.rule {
+            visit.call(&callable.function)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a counter again from what pickle kept of it.
+#[pyfunction]
+#[pyo3(name = "_restore_counter", signature = (constructor, argument, message_overhead, media_tokens))]
+pub(crate) fn restore_counter(
+    constructor: &str,
+    argument: &Bound<'_, PyAny>,
+    message_overhead: Option<&Bound<'_, PyAny>>,
+    media_tokens: Option<&Bound<'_, PyAny>>,
+) -> PyResult<TokenCounter> {
+    match constructor {
+        "flat" => TokenCounter::flat(argument),
+        "picoclaw" => TokenCounter::picoclaw(argument.extract()?),
+        "from_callable" => TokenCounter::from_callable(argument, message_overhead, media_tokens),
+        "default" => Ok(TokenCounter::default()),
+        other => Err(PyValueError::new_err(format!("no constructor `{other}` of TokenCounter"))),
+    }
+}
+
+/// Tokens of a string, a message or a list of messages, and of tool definitions.
+///
+/// `counter` is a `TokenCounter`; without one it is `TokenCounter.default()`. The function can be handed to frameworks
+/// that ask for a token counter.
+#[pyfunction]
+#[pyo3(signature = (content, *, tools = None, counter = None))]
+pub(crate) fn count_tokens(
+    content: &Bound<'_, PyAny>,
+    tools: Option<&Bound<'_, PyAny>>,
+    counter: Option<&Bound<'_, TokenCounter>>,
+) -> PyResult<u64> {
+    let default = TokenCounter::default();
+    let counter = counter.map_or(&default, |counter| counter.get());
+    Ok(counter.any_tokens(content, u64::MAX)? + counter.tools(tools)?)
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Head,
+    Tail,
+}
+
+impl TokenCounter {
+    /// Tokens of one message, its place not yet in the error.
+    pub(crate) fn message_tokens(&self, message: &Bound<'_, PyAny>) -> Read<u64> {
+        self.message_tokens_and(message, &mut Nobody).map(|(tokens, _)| tokens)
+    }
+
+    /// Tokens of one message; `noter` is told of its calls and results.
+    #[inline]
+    pub(crate) fn message_tokens_and<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        noter: &mut impl Visit<'py>,
+    ) -> Read<(u64, Shape)> {
+        match &self.rule {
+            Rule::Flat(flat) => {
+                let mut adder = FlatAdder::new(flat);
+                let shape = read::message(message, &mut Both(&mut adder, noter))?;
+                Ok((Adder::tokens(&adder, Frame::Message), shape))
+            }
+            Rule::Callable(callable) => {
+                let mut adder = CallableAdder::new(callable);
+                let shape = read::message(message, &mut Both(&mut adder, noter))?;
+                Ok((Adder::tokens(&adder, Frame::Message), shape))
+            }
+        }
+    }
+
+    /// Tokens of a list of messages; more than `limit` may be any number above it.
+    fn messages_tokens(&self, messages: &Bound<'_, PyAny>, limit: u64) -> Read<u64> {
+        let messages = Items::of_messages(messages)?;
+        let mut total = 0;
+        if let (Rule::Flat(flat), u64::MAX) = (&self.rule, limit) {
+            // the loop that most programs spend their counting time in
+            let add = |message| {
+                let mut adder = FlatAdder::new(flat);
+                read::message(&message, &mut adder)?;
+                total += Adder::tokens(&adder, Frame::Message);
+                Ok(())
+            };
+            messages.each(add).at_key("messages")?;
+            return Ok(total);
+        }
+        for index in 0..messages.len() {
+            let Ok(message) = messages.get(index) else {
+                break;
+            };
+            total += self.message_tokens(&message).at_index(index).at_key("messages")?;
+            if total > limit {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    /// Tokens of a string, a message or a list of messages; more than `limit` may be any number above it.
+    fn any_tokens(&self, content: &Bound<'_, PyAny>, limit: u64) -> Read<u64> {
+        if let Ok(text) = content.cast::<PyString>() {
+            self.text_tokens(text)
+        } else if Items::of(content).is_some() {
+            self.messages_tokens(content, limit)
+        } else {
+            self.message_tokens(content).at_key("message")
+        }
+    }
+
+    fn text_tokens(&self, text: &Bound<'_, PyString>) -> Read<u64> {
+        match &self.rule {
+            Rule::Flat(flat) => Ok(flat_tokens(flat, view(text))),
+            Rule::Callable(callable) => callable.call(text),
+        }
+    }
+
+    fn request_tokens(&self, body: &Bound<'_, PyAny>) -> Read<u64> {
+        let py = body.py();
+        let field = |key| fields::get(body, &PyString::intern(py, key)).at_key("request");
+        let Some(messages) = field("messages")? else {
+            return Err(Error::wrong_value("a request with `messages`", "none".to_owned())).at_key("request");
+        };
+        let mut total = self.messages_tokens(&messages, u64::MAX)? + self.tools(field("tools")?.as_ref())?;
+        if let Some(system) = field("system")? {
+            total += self.with_adder(|adder| {
+                adder.content(&system).at_key("system").at_key("request")?;
+                Ok(adder.tokens(Frame::Message))
+            })?;
+        }
+        Ok(total)
+    }
+
+    fn with_adder<'py>(&self, sum: impl FnOnce(&mut dyn Adder<'py>) -> Read<u64>) -> Read<u64> {
+        match &self.rule {
+            Rule::Flat(flat) => sum(&mut FlatAdder::new(flat)),
+            Rule::Callable(callable) => sum(&mut CallableAdder::new(callable)),
+        }
+    }
+
+    fn longest<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        max_tokens: &Bound<'_, PyAny>,
+        end: End,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let max_tokens = budget(max_tokens, "max_tokens", Least::Zero)?;
+        let all = view(text).chars();
+        let range = |chars: usize| match end {
+            End::Head => 0..chars,
+            End::Tail => all - chars..all,
+        };
+        let slice = |chars: usize| -> PyResult<Bound<'py, PyAny>> {
+            let range = range(chars);
+            if range.len() == all {
+                return Ok(text.clone().into_any());
+            }
+            text.get_item(PySlice::new(text.py(), range.start.cast_signed(), range.end.cast_signed(), 1))
+        };
+        let chars = match &self.rule {
+            Rule::Flat(flat) => {
+                let most = all.min(flat.most_chars(max_tokens));
+                search(most, |chars| Ok(flat_tokens(flat, view(text).slice(range(chars))) <= max_tokens))?
+            }
+            Rule::Callable(callable) => search(all, |chars| {
+                let part = slice(chars)?.cast_into::<PyString>().map_err(PyErr::from)?;
+                Ok(callable.call(&part)? <= max_tokens)
+            })?,
+        };
+        slice(chars)
+    }
+}
+
+/// The largest number up to `most` of which `fits` holds, if it holds of all smaller ones; 0 is taken to fit.
+fn search(most: usize, mut fits: impl FnMut(usize) -> PyResult<bool>) -> PyResult<usize> {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle)? {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Ok(low)
+}
+
+fn flat_tokens(flat: &Flat, text: Text<'_>) -> u64 {
+    let mut weight = Weight::default();
+    flat.weigh(Kind::Prose, text, &mut weight);
+    flat.tokens(&weight)
+}

@@ -1,0 +1,142 @@
+//! What can go wrong while reading messages, and the exceptions of `ctxfast.errors` that say so.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// A message that cannot be read, or an exception that Python code has raised.
+#[derive(Debug)]
+pub(crate) struct Error(Box<Cause>);
+
+#[derive(Debug)]
+enum Cause {
+    Message(Problem),
+    Python(PyErr),
+}
+
+/// What was expected, what came, and where, the innermost step first.
+#[derive(Debug)]
+struct Problem {
+    class: &'static str,
+    expected: Cow<'static, str>,
+    got: String,
+    path: Vec<Step>,
+}
+
+/// A step on the way to a value.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// `messages`, `.content`
+    Name(Cow<'static, str>),
+    /// `[12]`
+    Index(usize),
+}
+
+pub(crate) type Read<T> = Result<T, Error>;
+
+impl Error {
+    /// A value of the wrong type.
+    #[cold]
+    pub(crate) fn wrong_type(expected: &'static str, got: &Bound<'_, PyAny>) -> Self {
+        Self::new("MessageTypeError", expected.into(), type_name(got))
+    }
+
+    /// A value of the right type that cannot be used.
+    #[cold]
+    pub(crate) fn wrong_value(expected: impl Into<Cow<'static, str>>, got: String) -> Self {
+        Self::new("MessageValueError", expected.into(), got)
+    }
+
+    fn new(class: &'static str, expected: Cow<'static, str>, got: String) -> Self {
+        Self(Box::new(Cause::Message(Problem { class, expected, got, path: Vec::new() })))
+    }
+}
+
+/// The type of an object, as it is written in messages.
+pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "an object".to_owned(), |name| format!("`{name}`"))
+}
+
+/// Adds where a problem is, from the inside out.
+pub(crate) trait At: Sized {
+    /// The problem is in this step.
+    fn at(self, step: impl FnOnce() -> Step) -> Self;
+
+    /// The problem is under this key.
+    fn at_key(self, key: &'static str) -> Self {
+        self.at(|| Step::Name(key.into()))
+    }
+
+    /// The problem is in this element.
+    fn at_index(self, index: usize) -> Self {
+        self.at(|| Step::Index(index))
+    }
+}
+
+impl<T> At for Read<T> {
+    #[inline]
+    fn at(self, step: impl FnOnce() -> Step) -> Self {
+        self.map_err(|mut error| {
+            if let Cause::Message(problem) = &mut *error.0 {
+                problem.path.push(step());
+            }
+            error
+        })
+    }
+}
+
+impl From<PyErr> for Error {
+    #[cold]
+    fn from(error: PyErr) -> Self {
+        Self(Box::new(Cause::Python(error)))
+    }
+}
+
+impl From<Error> for PyErr {
+    #[cold]
+    fn from(error: Error) -> Self {
+        match *error.0 {
+            Cause::Python(error) => error,
+            Cause::Message(problem) => Python::attach(|py| {
+                let class = error_class(py, problem.class);
+                class.map_or_else(
+                    |error| error,
+                    |class| Self::from_type(class, (problem.expected, problem.got, path(&problem.path))),
+                )
+            }),
+        }
+    }
+}
+
+/// `messages[12].content`
+fn path(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for step in steps.iter().rev() {
+        match step {
+            Step::Name(name) if text.is_empty() => text.push_str(name),
+            // writing to a string cannot fail
+            Step::Name(name) => drop(write!(text, ".{name}")),
+            Step::Index(index) => drop(write!(text, "[{index}]")),
+        }
+    }
+    text
+}
+
+fn error_class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    Ok(py.import("ctxfast.errors")?.getattr(name)?.cast_into::<PyType>()?)
+}
+
+/// A budget that is no number of tokens.
+#[cold]
+pub(crate) fn budget_error(py: Python<'_>, message: String) -> PyErr {
+    error_class(py, "BudgetError").map_or_else(|error| error, |class| PyErr::from_type(class, (message,)))
+}
+
+/// A parameter of the wrong type.
+#[cold]
+pub(crate) fn parameter_type_error(name: &str, expected: &str, got: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{name}: expected {expected}, got {}", type_name(got)))
+}

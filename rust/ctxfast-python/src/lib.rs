@@ -1,0 +1,33 @@
+//! The Python module `ctxfast._core`: the list of what it exports and nothing else.
+//!
+//! Data flows one way: [`read`] turns Python messages into text views and small tables, the crate `ctxfast` decides,
+//! and the functions here hand the answer back ([`write`] where that is a new message).
+
+mod adders;
+mod counter;
+mod errors;
+mod memory;
+mod numbers;
+mod read;
+mod structure;
+mod tail;
+mod write;
+
+/// Counting, cutting and tail selection for lists of LLM messages. The public names are in `ctxfast`.
+#[pyo3::pymodule]
+mod _core {
+    #[pymodule_export]
+    use crate::counter::{TokenCounter, count_tokens, restore_counter};
+    #[pymodule_export]
+    use crate::structure::{atoms, find_safe_cut, safe_cuts, step_starts, turn_starts};
+    #[pymodule_export]
+    use crate::tail::{FreshTail, fresh_tail_budget, select_fresh_tail};
+
+    /// Version of the package.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    /// Whether the module was built with optimisation: figures from a build without are worth nothing.
+    #[pymodule_export]
+    const OPTIMISED: bool = !cfg!(debug_assertions);
+}

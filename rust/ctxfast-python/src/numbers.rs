@@ -1,0 +1,76 @@
+//! Numbers that callers pass: budgets in tokens, indices, counts.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt};
+
+use crate::errors::{budget_error, parameter_type_error};
+
+/// The least that a budget may be.
+#[derive(Clone, Copy)]
+pub(crate) enum Least {
+    /// 0 means something: nothing but the empty text fits.
+    Zero,
+    /// 0 is a mistake, mostly an unknown window that was taken for a number.
+    One,
+}
+
+/// A number of tokens: an int, or a float that is rounded down. No bool, NaN, infinity or negative number.
+pub(crate) fn budget(value: &Bound<'_, PyAny>, name: &str, least: Least) -> PyResult<u64> {
+    let py = value.py();
+    let least = match least {
+        Least::Zero => 0,
+        Least::One => 1,
+    };
+    let refuse = || -> PyErr {
+        let got =
+            value.repr().map_or_else(|_| "an object".to_owned(), |repr| repr.to_string_lossy().into_owned());
+        budget_error(py, format!("{name}: expected a number of tokens, {least} or more, got {got}"))
+    };
+    if value.is_instance_of::<PyBool>() {
+        return Err(refuse());
+    }
+    if value.is_instance_of::<PyInt>() {
+        return match value.extract::<i64>() {
+            Ok(number) => u64::try_from(number).ok().filter(|&number| number >= least).ok_or_else(refuse),
+            Err(_) if value.gt(0)? => Ok(MOST),
+            Err(_) => Err(refuse()),
+        };
+    }
+    if let Ok(number) = value.cast::<PyFloat>() {
+        let number = number.value();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "rounded down on purpose"
+        )]
+        return if number.is_finite() && number >= 0.0 && number as u64 >= least {
+            Ok((number as u64).min(MOST))
+        } else {
+            Err(refuse())
+        };
+    }
+    Err(parameter_type_error(name, "a number of tokens", value))
+}
+
+/// Nothing has more tokens than this.
+const MOST: u64 = i64::MAX as u64;
+
+/// An index or a count: an int of any size, but no bool.
+pub(crate) fn whole(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() {
+        return Err(parameter_type_error(name, "a whole number", value));
+    }
+    Ok(match value.extract::<i64>() {
+        Ok(number) => number,
+        Err(_) if value.gt(0)? => i64::MAX,
+        Err(_) => i64::MIN,
+    })
+}
+
+/// A count of things: 0 or more.
+pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
+    let number = whole(value, name)?;
+    usize::try_from(number)
+        .map_err(|_| PyValueError::new_err(format!("{name}: expected 0 or more, got {number}")))
+}

@@ -1,0 +1,83 @@
+//! The form of Anthropic's messages: content blocks, as dicts and as the objects of its SDK.
+
+use ctxfast::part::{Kind, Role};
+use ctxfast::text::Text;
+use pyo3::types::PyString;
+
+use super::fields;
+use super::{BlockFields, Content, Visit, arguments_field, text_field};
+use crate::errors::{At, Read};
+use crate::memory::view;
+use crate::memory::wanted;
+
+wanted! {
+    /// Where a document comes from.
+    pub(crate) struct SourceFields {
+        kind = b"type",
+        data = b"data",
+        content = b"content",
+    }
+}
+
+impl<'py, V: Visit<'py>> Content<'_, V> {
+    /// A content block. Returns whether it is of this form.
+    pub(super) fn anthropic_block(
+        &mut self,
+        name: &[u8],
+        fields: &BlockFields<'py>,
+        kind: Kind,
+        depth: usize,
+    ) -> Read<bool> {
+        match name {
+            b"thinking" => text_field(fields.thinking.as_ref(), "thinking", kind, self.visit)?,
+            b"redacted_thinking" => {} // opaque
+            b"tool_use" if self.calls_are_listed => {}
+            // the last two are answered by the provider itself
+            b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => {
+                text_field(fields.id.as_ref(), "id", Kind::Id, self.visit)?;
+                text_field(fields.name.as_ref(), "name", Kind::Name, self.visit)?;
+                arguments_field(fields.input.as_ref(), "input", self.visit)?;
+                if name == b"tool_use" && depth == 0 && self.role == Role::Assistant {
+                    self.visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()));
+                }
+            }
+            b"tool_result" => {
+                text_field(fields.tool_use_id.as_ref(), "tool_use_id", Kind::Id, self.visit)?;
+                if let Some(content) = &fields.content {
+                    self.content(content, Kind::Output, depth + 1).at_key("content")?;
+                }
+                if depth == 0 && self.role == Role::User {
+                    self.has_results = true;
+                    self.visit.result(fields.tool_use_id.as_ref().and_then(|id| id.cast().ok()));
+                }
+            }
+            b"image" | b"container_upload" => self.visit.media(),
+            b"document" => self.document(fields, kind, depth)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// A document is media, unless its source is text or a list of blocks.
+    fn document(&mut self, fields: &BlockFields<'py>, kind: Kind, depth: usize) -> Read<()> {
+        text_field(fields.title.as_ref(), "title", kind, self.visit)?;
+        text_field(fields.context.as_ref(), "context", kind, self.visit)?;
+        let source = match &fields.source {
+            Some(source) => fields::read::<SourceFields>(source).at_key("source")?,
+            None => SourceFields::default(),
+        };
+        match source.kind.as_ref().and_then(|kind| kind.cast::<PyString>().ok()).map(view) {
+            Some(Text::Ucs1(b"text")) => {
+                text_field(source.data.as_ref(), "data", kind, self.visit).at_key("source")
+            }
+            Some(Text::Ucs1(b"content")) => match &source.content {
+                Some(content) => self.content(content, kind, depth + 1).at_key("content").at_key("source"),
+                None => Ok(()),
+            },
+            _ => {
+                self.visit.media();
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The form of OpenAI's chat completions, and of all who speak it: dicts, and the message objects of its SDK.
+
+use ctxfast::part::{Kind, Role};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::fields;
+use super::{BlockFields, MessageFields, Visit, arguments_field, expect_list, expect_str, text_field};
+use crate::errors::{At, Read};
+use crate::memory::wanted;
+
+wanted! {
+    /// Fields of a tool call. Some frameworks write name and arguments flat.
+    pub(crate) struct CallFields {
+        id = b"id",
+        kind = b"type",
+        function = b"function",
+        custom = b"custom",
+        name = b"name",
+        arguments = b"arguments",
+        input = b"input",
+        args = b"args",
+    }
+}
+
+/// What stands beside the content: reasoning, refusal, sound, PicoClaw's list of media.
+pub(super) fn before_content<'py, V: Visit<'py>>(fields: &MessageFields<'py>, visit: &mut V) -> Read<()> {
+    if let Some(reasoning) = &fields.reasoning_content {
+        visit.text(Kind::Prose, expect_str(reasoning).at_key("reasoning_content")?)?;
+    } else if let Some(Ok(reasoning)) =
+        fields.reasoning.as_ref().map(|reasoning| reasoning.cast::<PyString>())
+    {
+        visit.text(Kind::Alias, reasoning)?;
+    }
+    text_field(fields.refusal.as_ref(), "refusal", Kind::Prose, visit)?;
+    if fields.audio.is_some() {
+        visit.media();
+    }
+    if let Some(media) = &fields.media {
+        for _ in 0..expect_list(media).at_key("media")?.len() {
+            visit.media();
+        }
+    }
+    Ok(())
+}
+
+/// `tool_calls`, and the older `function_call`. Returns whether there was one.
+pub(super) fn calls<'py, V: Visit<'py>>(
+    fields: &MessageFields<'py>,
+    role: Role,
+    visit: &mut V,
+) -> Read<bool> {
+    let mut found = false;
+    if let Some(calls) = &fields.tool_calls {
+        let calls = expect_list(calls).at_key("tool_calls")?;
+        found = calls.len() > 0;
+        calls.each(|call| tool_call(&call, role, visit)).at_key("tool_calls")?;
+    }
+    if let Some(function) = &fields.function_call {
+        found = true;
+        called_function(&fields::read::<CallFields>(function).at_key("function_call")?, visit)
+            .at_key("function_call")?;
+        if role == Role::Assistant {
+            visit.call(None);
+        }
+    }
+    Ok(found)
+}
+
+fn tool_call<'py, V: Visit<'py>>(call: &Bound<'py, PyAny>, role: Role, visit: &mut V) -> Read<()> {
+    let fields = fields::read::<CallFields>(call)?;
+    text_field(fields.id.as_ref(), "id", Kind::Id, visit)?;
+    text_field(fields.kind.as_ref(), "type", Kind::Id, visit)?;
+    if let Some(function) = &fields.function {
+        called_function(&fields::read::<CallFields>(function).at_key("function")?, visit)
+            .at_key("function")?;
+    } else if let Some(custom) = &fields.custom {
+        called_function(&fields::read::<CallFields>(custom).at_key("custom")?, visit).at_key("custom")?;
+    } else {
+        called_function(&fields, visit)?;
+    }
+    if role == Role::Assistant {
+        visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()));
+    }
+    Ok(())
+}
+
+/// A name and its arguments: `arguments`, or `input` of custom tools, or `args`.
+fn called_function<'py, V: Visit<'py>>(fields: &CallFields<'py>, visit: &mut V) -> Read<()> {
+    text_field(fields.name.as_ref(), "name", Kind::Name, visit)?;
+    if fields.arguments.is_some() {
+        arguments_field(fields.arguments.as_ref(), "arguments", visit)
+    } else if fields.input.is_some() {
+        arguments_field(fields.input.as_ref(), "input", visit)
+    } else {
+        arguments_field(fields.args.as_ref(), "args", visit)
+    }
+}
+
+/// A part of a content list. Returns whether it is of this form.
+#[inline]
+pub(super) fn part<'py, V: Visit<'py>>(
+    name: &[u8],
+    fields: &BlockFields<'py>,
+    kind: Kind,
+    visit: &mut V,
+) -> Read<bool> {
+    match name {
+        b"text" | b"input_text" | b"output_text" => text_field(fields.text.as_ref(), "text", kind, visit)?,
+        b"refusal" => text_field(fields.refusal.as_ref(), "refusal", kind, visit)?,
+        b"image_url" | b"input_image" | b"audio" | b"input_audio" | b"video" | b"video_url"
+        | b"input_video" | b"file" | b"input_file" => visit.media(),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// What says which call a message answers, and PicoClaw's other form of a system prompt.
+pub(super) fn after_content<'py, V: Visit<'py>>(
+    fields: &MessageFields<'py>,
+    role: Role,
+    visit: &mut V,
+) -> Read<()> {
+    if let Some(parts) = &fields.system_parts {
+        system_parts(parts, visit).at_key("system_parts")?;
+    }
+    text_field(fields.tool_call_id.as_ref(), "tool_call_id", Kind::Id, visit)?;
+    if role == Role::Result {
+        visit.result(fields.tool_call_id.as_ref().and_then(|id| id.cast().ok()));
+    }
+    Ok(())
+}
+
+fn system_parts<'py, V: Visit<'py>>(parts: &Bound<'py, PyAny>, visit: &mut V) -> Read<()> {
+    let parts = expect_list(parts)?;
+    if parts.len() == 0 {
+        return Ok(());
+    }
+    visit.alternative_begins(parts.len());
+    parts.each(|part| {
+        text_field(fields::read::<BlockFields>(&part)?.text.as_ref(), "text", Kind::Prose, visit)
+    })?;
+    visit.alternative_ends();
+    Ok(())
+}
