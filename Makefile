@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name '*.rs' -o -name Cargo.toml)
 
+# one interpreter for all builds, so that none invalidates another's
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
 .PHONY: help demo test build lint stubs bench bench-smoke bench-peers wheel clean
 help:
 	@echo "make demo         look into a bundled agent session: what is in it, where it can be cut, what stays"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from ctxfast._core import OPTIMISED as _OPTIMISED
 from ctxfast._core import VERSION as __version__
-from ctxfast.counting import EstimatorConfig, TokenCounter, count_tokens
+from ctxfast._core import TokenCounter, count_tokens
 from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError
 from ctxfast.shrinking import FreshTail, fresh_tail_budget, select_fresh_tail
 from ctxfast.structure import atoms, find_safe_cut, safe_cuts, step_starts, turn_starts
+
+TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all of ctxfast's
+if TYPE_CHECKING:
+    from ctxfast.counting import EstimatorConfig
 
 __all__ = [
     "BudgetError",
@@ -36,3 +40,16 @@ if not _OPTIMISED:
         RuntimeWarning,
         stacklevel=2,
     )
+
+
+def __getattr__(name: str) -> object:
+    """Import on first use what needs slow modules of the standard library (`dataclasses`: 4 to 10 ms)."""
+    if name == "EstimatorConfig":
+        from ctxfast.counting import EstimatorConfig
+
+        return EstimatorConfig
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

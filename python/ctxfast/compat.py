@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ctxfast._core import TokenCounter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["CalculateFreshTailBudget", "EstimateMessageTokens", "EstimateToolDefsTokens"]
 

@@ -42,12 +42,22 @@ ID = "id"  # ids and types of calls and results
 BLOCK = "block"  # a content block that we do not know, counted as its JSON: unknown is not zero
 MEDIA = "media"  # an image, a sound, a file
 
-TEXT_BLOCKS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal", "thinking": "thinking"}
+TEXT_BLOCKS = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "refusal",
+    "thinking": "thinking",
+}
 MEDIA_BLOCKS = {
     *("image", "image_url", "input_image", "audio", "input_audio", "video", "video_url", "input_video"),
     *("file", "input_file", "container_upload"),
 }
-CALL_BLOCKS = {"tool_use", "server_tool_use", "mcp_tool_use"}  # the last two are answered by the provider itself
+CALL_BLOCKS = {
+    "tool_use",
+    "server_tool_use",
+    "mcp_tool_use",
+}  # the last two are answered by the provider itself
 OPAQUE_KEYS = {"signature", "thought_signature", "encrypted_content", "encrypted_index", "cache_control"}
 MAX_DEPTH = 64  # of nested blocks and of JSON values
 
@@ -288,6 +298,8 @@ def plain(value: object, path: str, skip: frozenset[str] | set[str], above: tupl
     if isinstance(value, (list, tuple)):
         return [plain(item, f"{path}[{index}]", skip, above) for index, item in enumerate(value)]
     fields = read_fields(value, path)
+    if not isinstance(value, dict):  # an SDK's object: what was not sent is `None`
+        fields = {key: item for key, item in fields.items() if item is not None}
     return {key: plain(item, f"{path}.{key}", skip, above) for key, item in fields.items() if key not in skip}
 
 
@@ -594,11 +606,10 @@ def count_tokens(content: object, *, tools: Sequence[object] | None = None, coun
 
 def check_budget(value: float, name: str, *, zero: bool = False) -> int:
     """A number of tokens: whole, finite, not negative, and 0 only where that means something."""
-    if isinstance(value, bool):
-        raise BudgetError(f"{name}: expected a number of tokens, got {value!r}")
     if not isinstance(value, (int, float)):
         raise TypeError(f"{name}: expected a number of tokens, got `{type(value).__name__}`")
-    if not math.isfinite(value) or value < 0 or (value < 1 and not zero):
+    is_number = not isinstance(value, bool) and (isinstance(value, int) or math.isfinite(value))
+    if not is_number or value < 0 or (value < 1 and not zero):
         raise BudgetError(f"{name}: expected a number of tokens, {'0' if zero else '1'} or more, got {value!r}")
     return min(int(value), 2**63 - 1)
 
@@ -696,8 +707,8 @@ def kinds_of_atoms(entries: Sequence[Entry]) -> list[tuple[int, int, str]]:
         )
         if not follows:
             starts.append((index, entry.kind))
-    stops = [start for start, _ in starts[1:]] + [len(entries)]
-    return [(start, stop, kind) for (start, kind), stop in zip(starts, stops, strict=True)]
+    borders = [start for start, _ in starts] + [len(entries)]
+    return [(start, borders[place + 1], kind) for place, (start, kind) in enumerate(starts)]
 
 
 def atoms(messages: Sequence[object]) -> list[tuple[int, int]]:
@@ -804,7 +815,7 @@ def select_fresh_tail(
     def suffix(cut: int) -> tuple[list[int], int, bool]:
         """For a tail that starts at `cut`: what must be pinned, how many turns it touches, whether it splits one."""
         opener = next((kind for start, _, kind in units if start >= cut and kind != SYSTEM), None)
-        heads = [i for i in range(cut) if is_user(entries[i]) and not entries[i].results]
+        heads = [i for i in range(cut) if is_user(entries[i]) and not is_before_results(entries, i)]
         split = opener != USER and bool(heads)
         pins = {heads[-1]} if split else set()
         task = [i for i in range(n) if is_user(entries[i])][-1:]
@@ -838,6 +849,12 @@ def select_fresh_tail(
 def is_user(entry: Entry) -> bool:
     """A real user message: role user, and more than tool results."""
     return entry.own_text
+
+
+def is_before_results(entries: Sequence[Entry], index: int) -> bool:
+    """Whether a user message holds tool results or stands directly before some: it came in the middle of a step."""
+    following = (e for e in entries[index:] if e.results or not is_user(e))
+    return bool(next(following, entries[index]).results)
 
 
 def without_results(message: Any) -> dict[str, Any]:

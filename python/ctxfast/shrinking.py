@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
-
 from ctxfast import _core
 from ctxfast._core import fresh_tail_budget
 
 __all__ = ["FreshTail", "fresh_tail_budget", "select_fresh_tail"]
 
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of ctxfast
 if TYPE_CHECKING:
     # The generated stub cannot say that the kept messages have the type of the messages that came in.
     from collections.abc import Sequence
+    from typing import Generic, TypeVar
 
     M = TypeVar("M")
 
@@ -19,19 +19,39 @@ if TYPE_CHECKING:
         """What `select_fresh_tail` has chosen. Frozen."""
 
         @property
-        def start(self) -> int: ...
+        def start(self) -> int:
+            """Index of the first message of the tail."""
+            raise NotImplementedError
+
         @property
-        def pinned(self) -> tuple[int, ...]: ...
+        def pinned(self) -> tuple[int, ...]:
+            """Indices of the user messages that are kept with it."""
+            raise NotImplementedError
+
         @property
-        def tokens(self) -> int: ...
+        def tokens(self) -> int:
+            """Tokens of the tail and the pinned messages."""
+            raise NotImplementedError
+
         @property
-        def turns(self) -> int: ...
+        def turns(self) -> int:
+            """Turns that the tail touches."""
+            raise NotImplementedError
+
         @property
-        def split_turn(self) -> bool: ...
+        def split_turn(self) -> bool:
+            """Whether it starts inside a turn."""
+            raise NotImplementedError
+
         @property
-        def over_budget(self) -> bool: ...
+        def over_budget(self) -> bool:
+            """Whether even the least has more tokens than it may."""
+            raise NotImplementedError
+
         @property
-        def messages(self) -> list[M]: ...
+        def messages(self) -> list[M]:
+            """Leading system messages, pinned messages, the tail."""
+            raise NotImplementedError
 
     def select_fresh_tail(
         messages: Sequence[M],

@@ -69,7 +69,8 @@ impl<'py> Adder<'py> for FlatAdder<'_> {
 }
 
 impl<'py> Visit<'py> for FlatAdder<'_> {
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a few instructions, called for every text of every message")]
     fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()> {
         if self.needs_only_length {
             Flat::weigh_chars(kind, chars(text), &mut self.weight);
@@ -166,9 +167,6 @@ impl<'py> Visit<'py> for CallableAdder<'_> {
 }
 
 impl Callable {
-    pub(crate) const MESSAGE_OVERHEAD: u64 = 4;
-    pub(crate) const MEDIA_TOKENS: u64 = 256;
-
     pub(crate) fn call(&self, text: &Bound<'_, PyString>) -> Read<u64> {
         let count = self.function.bind(text.py()).call1((text,))?;
         let refuse = |message: &str| -> PyResult<String> {

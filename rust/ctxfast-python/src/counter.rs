@@ -13,8 +13,8 @@ use pyo3::types::{PySlice, PyString, PyTuple};
 
 use crate::adders::{Adder, Callable, CallableAdder, FlatAdder, Frame};
 use crate::errors::{At, Error, Read};
-use crate::memory::view;
-use crate::numbers::{Least, budget, count};
+use crate::memory::{chars, view};
+use crate::numbers::{Least, MediaTokens, MessageOverhead, budget};
 use crate::read::{self, Both, Items, Nobody, Shape, Visit, fields};
 
 /// Counts the tokens of texts, messages and requests.
@@ -62,6 +62,7 @@ impl TokenCounter {
     /// `config` is an `EstimatorConfig`. Counted are content, reasoning, names, arguments, ids and the frame of each
     /// message; each message is rounded by itself, a list is the plain sum.
     #[staticmethod]
+    #[pyo3(signature = (config: "EstimatorConfig"))]
     fn flat(config: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = config.py();
         let class = py.import("ctxfast.counting")?.getattr("EstimatorConfig")?;
@@ -90,6 +91,7 @@ impl TokenCounter {
     /// PicoClaw's estimator, bit by bit: `"4.0"` characters per token rounded up, as its fork has it, or `"2.5"` rounded
     /// down, as upstream has it. Content and reasoning count code points; ids, names, arguments and schemas count bytes.
     #[staticmethod]
+    #[pyo3(signature = (version: "Literal['4.0', '2.5']"))]
     fn picoclaw(version: &str) -> PyResult<Self> {
         let (version, flat) = match version {
             "4.0" => ("4.0", Flat::PICOCLAW_4),
@@ -110,23 +112,27 @@ impl TokenCounter {
     /// documentation gives 3 for the frame and 1 for the role) and each tool, `media_tokens` for each media part. The
     /// counter can be pickled if the function can.
     #[staticmethod]
-    #[pyo3(signature = (r#fn, *, message_overhead = None, media_tokens = None))]
+    #[pyo3(
+        signature = (
+            r#fn: "Callable[[str], int]",
+            *,
+            message_overhead: "int" = MessageOverhead::DEFAULT,
+            media_tokens: "int" = MediaTokens::DEFAULT
+        ),
+        text_signature = "(fn, *, message_overhead=4, media_tokens=256)"
+    )]
     fn from_callable(
         r#fn: &Bound<'_, PyAny>,
-        message_overhead: Option<&Bound<'_, PyAny>>,
-        media_tokens: Option<&Bound<'_, PyAny>>,
+        message_overhead: MessageOverhead,
+        media_tokens: MediaTokens,
     ) -> PyResult<Self> {
         if !r#fn.is_callable() {
             return Err(crate::errors::parameter_type_error("fn", "a function", r#fn));
         }
-        let number = |value: Option<&Bound<'_, PyAny>>, name, default| match value {
-            Some(value) => count(value, name).map(|number| number as u64),
-            None => Ok(default),
-        };
         let rule = Callable {
             function: r#fn.clone().unbind(),
-            message_overhead: number(message_overhead, "message_overhead", Callable::MESSAGE_OVERHEAD)?,
-            media_tokens: number(media_tokens, "media_tokens", Callable::MEDIA_TOKENS)?,
+            message_overhead: message_overhead.0,
+            media_tokens: media_tokens.0,
         };
         Ok(Self { made_by: MadeBy::FromCallable, rule: Rule::Callable(rule) })
     }
@@ -137,6 +143,7 @@ impl TokenCounter {
     }
 
     /// Tokens of a message's content without the message: a string, `None` or a list of parts.
+    #[pyo3(signature = (parts: "object"))]
     fn content(&self, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(self.with_adder(|adder| {
             adder.content(parts).at_key("content")?;
@@ -145,19 +152,20 @@ impl TokenCounter {
     }
 
     /// Tokens of one message.
+    #[pyo3(signature = (message: "object"))]
     fn message(&self, message: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(self.message_tokens(message).at_key("message")?)
     }
 
     /// Tokens of a list of messages, and of tool definitions.
-    #[pyo3(signature = (messages, tools = None))]
+    #[pyo3(signature = (messages: "Sequence[object]", tools: "Sequence[object] | None" = None))]
     fn messages(&self, messages: &Bound<'_, PyAny>, tools: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
         let tools = tools.map_or(Ok(0), |tools| self.tools(Some(tools)))?;
         Ok(self.messages_tokens(messages, u64::MAX)? + tools)
     }
 
     /// Tokens of tool definitions: name, description, JSON schema and a frame for each.
-    #[pyo3(signature = (tools))]
+    #[pyo3(signature = (tools: "Sequence[object] | None"))]
     fn tools(&self, tools: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
         let Some(tools) = tools else { return Ok(0) };
         Ok(match &self.rule {
@@ -175,12 +183,14 @@ impl TokenCounter {
     }
 
     /// Tokens of a request body: its `messages`, `system` (Anthropic's separate system prompt) and `tools`.
+    #[pyo3(signature = (body: "object"))]
     fn request(&self, body: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(self.request_tokens(body)?)
     }
 
     /// Whether `content` (a string, a message or a list of messages) has at most `limit` tokens. Counting stops at the
     /// limit.
+    #[pyo3(signature = (content: "object", limit: "float"))]
     fn fits(&self, content: &Bound<'_, PyAny>, limit: &Bound<'_, PyAny>) -> PyResult<bool> {
         let limit = budget(limit, "limit", Least::Zero)?;
         Ok(self.any_tokens(content, limit)? <= limit)
@@ -189,24 +199,27 @@ impl TokenCounter {
     /// The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
     ///
     /// With a counter made from a function the prefix fits, and is the longest if counts do not fall as text grows.
+    #[pyo3(signature = (text, max_tokens: "float"))]
     fn head<'py>(
         &self,
         text: &Bound<'py, PyString>,
         max_tokens: &Bound<'_, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, PyString>> {
         self.longest(text, max_tokens, End::Head)
     }
 
     /// The longest suffix of `text` that has at most `max_tokens` tokens, cut between characters; see `head`.
+    #[pyo3(signature = (text, max_tokens: "float"))]
     fn tail<'py>(
         &self,
         text: &Bound<'py, PyString>,
         max_tokens: &Bound<'_, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, PyString>> {
         self.longest(text, max_tokens, End::Tail)
     }
 
     /// Tokens of a string, a message or a list of messages.
+    #[pyo3(signature = (content: "object"))]
     fn __call__(&self, content: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(self.any_tokens(content, u64::MAX)?)
     }
@@ -219,8 +232,8 @@ impl TokenCounter {
                 let function = callable.function.bind(py).repr()?;
                 let mut options = String::new();
                 for (name, value, default) in [
-                    ("message_overhead", callable.message_overhead, Callable::MESSAGE_OVERHEAD),
-                    ("media_tokens", callable.media_tokens, Callable::MEDIA_TOKENS),
+                    ("message_overhead", callable.message_overhead, MessageOverhead::DEFAULT.0),
+                    ("media_tokens", callable.media_tokens, MediaTokens::DEFAULT.0),
                 ] {
                     if value != default {
                         options = format!("{options}, {name}={value}");
@@ -290,17 +303,24 @@ impl TokenCounter {
 
 /// Makes a counter again from what pickle kept of it.
 #[pyfunction]
-#[pyo3(name = "_restore_counter", signature = (constructor, argument, message_overhead, media_tokens))]
+#[pyo3(
+    name = "_restore_counter",
+    signature = (constructor, argument: "object", message_overhead: "int | None", media_tokens: "int | None")
+)]
 pub(crate) fn restore_counter(
     constructor: &str,
     argument: &Bound<'_, PyAny>,
-    message_overhead: Option<&Bound<'_, PyAny>>,
-    media_tokens: Option<&Bound<'_, PyAny>>,
+    message_overhead: Option<MessageOverhead>,
+    media_tokens: Option<MediaTokens>,
 ) -> PyResult<TokenCounter> {
     match constructor {
         "flat" => TokenCounter::flat(argument),
         "picoclaw" => TokenCounter::picoclaw(argument.extract()?),
-        "from_callable" => TokenCounter::from_callable(argument, message_overhead, media_tokens),
+        "from_callable" => TokenCounter::from_callable(
+            argument,
+            message_overhead.unwrap_or(MessageOverhead::DEFAULT),
+            media_tokens.unwrap_or(MediaTokens::DEFAULT),
+        ),
         "default" => Ok(TokenCounter::default()),
         other => Err(PyValueError::new_err(format!("no constructor `{other}` of TokenCounter"))),
     }
@@ -311,7 +331,7 @@ pub(crate) fn restore_counter(
 /// `counter` is a `TokenCounter`; without one it is `TokenCounter.default()`. The function can be handed to frameworks
 /// that ask for a token counter.
 #[pyfunction]
-#[pyo3(signature = (content, *, tools = None, counter = None))]
+#[pyo3(signature = (content: "object", *, tools: "Sequence[object] | None" = None, counter = None))]
 pub(crate) fn count_tokens(
     content: &Bound<'_, PyAny>,
     tools: Option<&Bound<'_, PyAny>>,
@@ -428,29 +448,26 @@ impl TokenCounter {
         text: &Bound<'py, PyString>,
         max_tokens: &Bound<'_, PyAny>,
         end: End,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, PyString>> {
         let max_tokens = budget(max_tokens, "max_tokens", Least::Zero)?;
-        let all = view(text).chars();
+        let all = chars(text);
         let range = |chars: usize| match end {
             End::Head => 0..chars,
             End::Tail => all - chars..all,
         };
-        let slice = |chars: usize| -> PyResult<Bound<'py, PyAny>> {
+        let slice = |chars: usize| -> PyResult<Bound<'py, PyString>> {
             let range = range(chars);
-            if range.len() == all {
-                return Ok(text.clone().into_any());
-            }
-            text.get_item(PySlice::new(text.py(), range.start.cast_signed(), range.end.cast_signed(), 1))
+            let slice = PySlice::new(text.py(), range.start.cast_signed(), range.end.cast_signed(), 1);
+            Ok(text.get_item(slice)?.cast_into::<PyString>()?)
         };
         let chars = match &self.rule {
             Rule::Flat(flat) => {
                 let most = all.min(flat.most_chars(max_tokens));
                 search(most, |chars| Ok(flat_tokens(flat, view(text).slice(range(chars))) <= max_tokens))?
             }
-            Rule::Callable(callable) => search(all, |chars| {
-                let part = slice(chars)?.cast_into::<PyString>().map_err(PyErr::from)?;
-                Ok(callable.call(&part)? <= max_tokens)
-            })?,
+            Rule::Callable(callable) => {
+                search(all, |chars| Ok(callable.call(&slice(chars)?)? <= max_tokens))?
+            }
         };
         slice(chars)
     }

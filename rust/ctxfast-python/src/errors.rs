@@ -40,6 +40,7 @@ pub(crate) type Read<T> = Result<T, Error>;
 impl Error {
     /// A value of the wrong type.
     #[cold]
+    #[inline(never)]
     pub(crate) fn wrong_type(expected: &'static str, got: &Bound<'_, PyAny>) -> Self {
         Self::new("MessageTypeError", expected.into(), type_name(got))
     }
@@ -79,12 +80,21 @@ pub(crate) trait At: Sized {
 impl<T> At for Read<T> {
     #[inline]
     fn at(self, step: impl FnOnce() -> Step) -> Self {
-        self.map_err(|mut error| {
-            if let Cause::Message(problem) = &mut *error.0 {
-                problem.path.push(step());
-            }
-            error
-        })
+        match self {
+            Ok(value) => Ok(value),
+            Err(error) => Err(error.inside(step)),
+        }
+    }
+}
+
+impl Error {
+    #[cold]
+    #[inline(never)]
+    fn inside(mut self, step: impl FnOnce() -> Step) -> Self {
+        if let Cause::Message(problem) = &mut *self.0 {
+            problem.path.push(step());
+        }
+        self
     }
 }
 

@@ -21,6 +21,14 @@ pub(crate) fn view<'a>(string: &'a Bound<'_, PyString>) -> Text<'a> {
     unsafe { view_of(string.as_ptr()) }
 }
 
+/// The characters of an ASCII string, or of any string that has one byte a character; `None` for everything else.
+#[inline]
+#[expect(unsafe_code, reason = "a view into a string's storage")]
+pub(crate) fn one_byte_text<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
+    // SAFETY: `object` keeps its storage alive for `'a`, and the contents of a `str` never change.
+    unsafe { one_byte_text_of(object.as_ptr()) }
+}
+
 /// Number of code points: what a string knows of itself.
 #[inline]
 #[expect(unsafe_code, reason = "the length in a string's header")]
@@ -62,13 +70,11 @@ unsafe fn length_of(string: *mut ffi::PyObject) -> usize {
     }
 }
 
-/// The characters of an ASCII string; `None` for other strings, and for what is no string.
-///
 /// # Safety
 /// `object` must be alive and unchanged for `'a`.
 #[inline]
 #[expect(unsafe_code, reason = "a view into a string's storage")]
-unsafe fn ascii_of<'a>(object: *mut ffi::PyObject) -> Option<&'a [u8]> {
+unsafe fn one_byte_text_of<'a>(object: *mut ffi::PyObject) -> Option<&'a [u8]> {
     // SAFETY: by this function's own promise. Compact ASCII strings have their characters behind their header.
     unsafe {
         if ffi::PyUnicode_CheckExact(object) == 0 && ffi::PyUnicode_Check(object) == 0 {
@@ -88,8 +94,11 @@ unsafe fn ascii_of<'a>(object: *mut ffi::PyObject) -> Option<&'a [u8]> {
 
 /// A struct of wanted fields, made by [`wanted!`].
 pub(crate) trait Slots<'py>: Default {
-    /// Where the value of a key goes, if it is wanted. Compares characters and does nothing else.
-    fn slot(&mut self, key: &[u8]) -> Option<&mut Option<Bound<'py, PyAny>>>;
+    /// Whether a key is wanted.
+    fn wants(key: &[u8]) -> bool;
+
+    /// Takes the value of a key, if it is wanted and its slot is empty. Does nothing but compare characters.
+    fn take(&mut self, key: &[u8], value: impl FnOnce() -> Option<Bound<'py, PyAny>>);
 }
 
 /// Puts the values of wanted keys into their slots, but for `None`, and for slots that have a value already.
@@ -106,40 +115,51 @@ pub(crate) fn fill<'py>(slots: &mut impl Slots<'py>, dict: &Bound<'py, PyDict>) 
         // characters and taking references into empty slots; nothing is released.
         unsafe {
             while ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, &raw mut value) != 0 {
-                let Some(key) = ascii_of(key) else {
+                let Some(key) = one_byte_text_of(key) else {
                     if ffi::PyUnicode_Check(key) == 0 {
                         return Err(Error::wrong_type("string keys", &Bound::from_borrowed_ptr(py, key)));
                     }
                     continue;
                 };
-                if let Some(slot) = slots.slot(key)
-                    && slot.is_none()
-                    && value != ffi::Py_None()
-                {
-                    *slot = Some(Bound::from_borrowed_ptr(py, value));
-                }
+                slots.take(key, || (value != ffi::Py_None()).then(|| Bound::from_borrowed_ptr(py, value)));
             }
         }
         Ok(())
     })
 }
 
-/// Defines a struct of wanted fields, each with the key that it has in Python.
+/// Defines a struct of wanted fields, each with the key that it has in Python. Those after `rare` lie in a box of their
+/// own: most messages have none of them.
 macro_rules! wanted {
-    ($(#[$doc:meta])* pub(crate) struct $name:ident { $($field:ident = $key:literal,)* }) => {
+    ($(#[$doc:meta])* pub(crate) struct $name:ident {
+        $($field:ident = $key:literal,)*
+        $([rare: $rare:ident])?
+    }) => {
         $(#[$doc])*
         #[derive(Default)]
         pub(crate) struct $name<'py> {
             $(pub(crate) $field: Option<pyo3::Bound<'py, pyo3::PyAny>>,)*
+            $(pub(crate) rare: Option<Box<$rare<'py>>>,)?
         }
 
         impl<'py> $crate::memory::Slots<'py> for $name<'py> {
             #[inline]
-            fn slot(&mut self, key: &[u8]) -> Option<&mut Option<pyo3::Bound<'py, pyo3::PyAny>>> {
-                match key {
-                    $($key => Some(&mut self.$field),)*
-                    _ => None,
-                }
+            fn wants(key: &[u8]) -> bool {
+                false $(|| key == $key)*
+            }
+
+            #[inline]
+            fn take(&mut self, key: &[u8], value: impl FnOnce() -> Option<pyo3::Bound<'py, pyo3::PyAny>>) {
+                // comparisons of whole words; a `match` compares byte by byte
+                $(if key == $key {
+                    if self.$field.is_none() {
+                        self.$field = value();
+                    }
+                    return;
+                })*
+                $(if $rare::wants(key) {
+                    self.rare.get_or_insert_default().take(key, value);
+                })?
             }
         }
     };

@@ -74,3 +74,41 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
     usize::try_from(number)
         .map_err(|_| PyValueError::new_err(format!("{name}: expected 0 or more, got {number}")))
 }
+
+/// A parameter that is a number and has a default, which its name says.
+macro_rules! parameter {
+    ($(#[$doc:meta])* $name:ident($type:ty) = $default:literal, $read:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name(pub(crate) $type);
+
+        impl $name {
+            pub(crate) const DEFAULT: Self = Self($default);
+        }
+
+        impl FromPyObject<'_, '_> for $name {
+            type Error = PyErr;
+
+            fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+                $read(&*value).map(Self)
+            }
+        }
+    };
+}
+
+parameter! {
+    /// `budget` of the fresh tail, in tokens.
+    TailBudget(u64) = 8_000, |value| budget(value, "budget", Least::One)
+}
+parameter! {
+    /// `min_turns` of the fresh tail.
+    MinTurns(usize) = 2, |value| count(value, "min_turns")
+}
+parameter! {
+    /// `message_overhead` of a counter made from a function, in tokens.
+    MessageOverhead(u64) = 4, |value| count(value, "message_overhead").map(|number| number as u64)
+}
+parameter! {
+    /// `media_tokens` of a counter made from a function.
+    MediaTokens(u64) = 256, |value| count(value, "media_tokens").map(|number| number as u64)
+}

@@ -22,6 +22,7 @@ use crate::read::{self, Items, Shape, Visit};
 /// Pairing is positional: a result answers the nearest earlier open call with its id; within one message equal ids match
 /// in order. Ids may repeat, be blank or missing. Linear in the number of messages.
 #[pyfunction]
+#[pyo3(signature = (messages: "Sequence[object]"))]
 pub(crate) fn atoms(messages: &Bound<'_, PyAny>) -> PyResult<Vec<(usize, usize)>> {
     let atoms = steps::atoms(&table(messages)?);
     Ok(atoms.into_iter().map(|atom| (atom.messages.start, atom.messages.end)).collect())
@@ -32,6 +33,7 @@ pub(crate) fn atoms(messages: &Bound<'_, PyAny>) -> PyResult<Vec<(usize, usize)>
 /// A message of tool results opens none, nor does a user message that arrived inside a step, nor one of Anthropic's form
 /// that carries results and text. Each is a safe cut.
 #[pyfunction]
+#[pyo3(signature = (messages: "Sequence[object]"))]
 pub(crate) fn turn_starts(messages: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     Ok(steps::starts(&table(messages)?, Kind::User))
 }
@@ -40,15 +42,18 @@ pub(crate) fn turn_starts(messages: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
 ///
 /// Steps that overlap begin together, so each is a safe cut.
 #[pyfunction]
+#[pyo3(signature = (messages: "Sequence[object]"))]
 pub(crate) fn step_starts(messages: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     Ok(steps::starts(&table(messages)?, Kind::Step))
 }
 
 /// All indices, 0 to `len(messages)`, at which no call lies before with its result at or after.
 ///
-/// `len(messages)` is one only if no call is still running, that is: unless the list ends in calls with nothing but
-/// results after them. A call that was interrupted long ago blocks nothing.
+/// The results of calls that are still running (the list ends in calls with nothing but results after them) are still to
+/// come and count as standing at the end: then `len(messages)` is no safe cut, nor is any index behind such a call. A call
+/// that was interrupted long ago blocks nothing.
 #[pyfunction]
+#[pyo3(signature = (messages: "Sequence[object]"))]
 pub(crate) fn safe_cuts(messages: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     Ok(steps::safe_cuts(&table(messages)?))
 }
@@ -58,7 +63,7 @@ pub(crate) fn safe_cuts(messages: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
 /// `mode="role"` is PicoClaw's rule, for drop-in use: every message of role user is a cut, and `target` itself in a list
 /// without any. It can part a call from its result.
 #[pyfunction]
-#[pyo3(signature = (messages, target, mode = "steps"))]
+#[pyo3(signature = (messages: "Sequence[object]", target: "int", mode: "Literal['steps', 'role']" = "steps"))]
 pub(crate) fn find_safe_cut(
     messages: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,

@@ -8,7 +8,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::counter::TokenCounter;
 use crate::errors::{At, Error, Read, budget_error};
-use crate::numbers::{Least, budget as read_budget, count};
+use crate::numbers::{Least, MinTurns, TailBudget, budget as read_budget};
 use crate::read::{self, Items, user};
 use crate::structure::Noter;
 use crate::write::without_results;
@@ -19,6 +19,7 @@ use crate::write::without_results;
 /// Usable is the context window less the reserve for output and a safety margin. Source of the bounds: PicoClaw and
 /// OpenCode; `ctxfast.compat.CalculateFreshTailBudget` is PicoClaw's plain clamp.
 #[pyfunction]
+#[pyo3(signature = (usable_tokens: "float"))]
 pub(crate) fn fresh_tail_budget(usable_tokens: &Bound<'_, PyAny>) -> PyResult<u64> {
     Ok(ctxfast::budget::fresh_tail_budget(read_budget(usable_tokens, "usable_tokens", Least::One)?))
 }
@@ -38,24 +39,30 @@ pub(crate) fn fresh_tail_budget(usable_tokens: &Bound<'_, PyAny>) -> PyResult<u6
 /// `TokenCounter.default()`). Raises `BudgetError` for a budget below 1 or a `max_tokens` below the budget.
 #[pyfunction]
 #[pyo3(
-    signature = (messages, budget = None, *, min_turns = None, max_tokens = None, counter = None),
+    signature = (
+        messages: "Sequence[object]",
+        budget: "float" = TailBudget::DEFAULT,
+        *,
+        min_turns: "int" = MinTurns::DEFAULT,
+        max_tokens: "float | None" = None,
+        counter = None
+    ),
     text_signature = "(messages, budget=8000, *, min_turns=2, max_tokens=None, counter=None)"
 )]
 pub(crate) fn select_fresh_tail<'py>(
     messages: &Bound<'py, PyAny>,
-    budget: Option<&Bound<'py, PyAny>>,
-    min_turns: Option<&Bound<'py, PyAny>>,
+    budget: TailBudget,
+    min_turns: MinTurns,
     max_tokens: Option<&Bound<'py, PyAny>>,
     counter: Option<&Bound<'py, TokenCounter>>,
 ) -> PyResult<FreshTail> {
     let py = messages.py();
-    let budget = budget.map_or(Ok(8_000), |budget| read_budget(budget, "budget", Least::One))?;
+    let (TailBudget(budget), MinTurns(min_turns)) = (budget, min_turns);
     let max_tokens = max_tokens.map_or(Ok(budget), |most| read_budget(most, "max_tokens", Least::One))?;
     if max_tokens < budget {
         let message = format!("max_tokens: expected at least the budget of {budget}, got {max_tokens}");
         return Err(budget_error(py, message));
     }
-    let min_turns = min_turns.map_or(Ok(2), |turns| count(turns, "min_turns"))?;
     let default = TokenCounter::default();
     let counter = counter.map_or(&default, |counter| counter.get());
 
@@ -115,6 +122,12 @@ impl FreshTail {
     #[getter]
     fn messages<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
         self.messages.bind(py).clone()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(false) };
+        let (py, other) = (other.py(), other.get());
+        Ok(self.tail == other.tail && self.messages.bind(py).eq(other.messages.bind(py))?)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

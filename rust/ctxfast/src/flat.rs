@@ -138,8 +138,9 @@ impl Flat {
     }
 
     /// Units to tokens. Rounded once; media come on top.
+    #[inline]
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "units stay far below 2^53")]
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "units stay far below 2^53")]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -153,17 +154,18 @@ impl Flat {
         if self.thai_per_token.is_none() {
             prose += weight.thai;
         }
-        let mut share = prose as f64 / self.per_token;
+        // signed: x86 converts only those in one instruction
+        let mut share = prose as i64 as f64 / self.per_token;
         if let Some(rate) = self.code_per_token {
-            share += weight.code as f64 / rate;
+            share += weight.code as i64 as f64 / rate;
         }
         if let Some(rate) = self.thai_per_token {
-            share += weight.thai as f64 / rate;
+            share += weight.thai as i64 as f64 / rate;
         }
         // no call of `ceil`: the baseline x86 has no instruction for it
-        let whole = share as u64;
+        let whole = share as i64;
         let rest = self.rounding == Rounding::Up && (whole as f64) < share;
-        whole + u64::from(rest) + weight.media * self.media_tokens
+        whole as u64 + u64::from(rest) + weight.media * self.media_tokens
     }
 
     /// The most code points that a text of so many tokens can have.

@@ -18,6 +18,7 @@
 //! assert_eq!(counter.tokens(&weight), 10);
 //! ```
 
+mod backwards;
 pub mod budget;
 pub mod flat;
 pub mod json;

@@ -3,15 +3,9 @@
 //! The walk starts at the end and stops as soon as the answer is known, so a conversation of 100,000 messages costs
 //! no more than one of 100. Only the user message that opened a long turn has to be looked for farther back, and for
 //! that a glance at the roles is enough.
-//!
-//! Walking backwards, results wait for their calls. Where nothing waits any more, an atom begins: the same atoms as
-//! [`crate::steps::atoms`] finds, because pairing is a matching of brackets. Results whose call is nowhere are the one
-//! case in which the walk has to go to the start of the list before it knows.
 
-use std::ops::Range;
-
+use crate::backwards::{Backwards, Counted};
 use crate::part::Role;
-use crate::steps::{End, atoms_of};
 use crate::transcript::{Kind, Transcript};
 
 /// A conversation as the walk needs it: random access to its messages.
@@ -160,7 +154,7 @@ struct Users {
 enum Pin {
     Unknown,
     None,
-    At { index: usize, has_results: bool, tokens: u64 },
+    At { index: usize, opens_turn: bool, tokens: u64 },
 }
 
 impl Pin {
@@ -194,9 +188,9 @@ impl Users {
         if state.opener != Some(Kind::User) {
             if !self.head.holds(state.start) {
                 self.head = match task {
-                    Pin::At { has_results: false, .. } => task,
-                    Pin::At { index, .. } => self.look_back(conversation, index, Wanted::WithoutResults)?,
-                    _ => self.look_back(conversation, state.start, Wanted::WithoutResults)?,
+                    Pin::At { opens_turn: true, .. } => task,
+                    Pin::At { index, .. } => self.look_back(conversation, index, Wanted::OpensTurn)?,
+                    _ => self.look_back(conversation, state.start, Wanted::OpensTurn)?,
                 };
             }
             if tail.pin(self.head) {
@@ -211,29 +205,46 @@ impl Users {
     }
 
     /// The newest real user message before `start` that is wanted.
+    ///
+    /// One that holds tool results, or stands directly before some, came in the middle of a step: it opens no turn.
     fn look_back<C: Conversation>(
         &self,
         conversation: &mut C,
         start: usize,
         wanted: Wanted,
     ) -> Result<Pin, C::Error> {
+        let mut before_results = start < conversation.count() && holds_results(conversation, start)?;
         for index in (self.leading..start).rev() {
-            if conversation.role(index)? == Role::User {
-                let (own_text, has_results) = conversation.user(index)?;
-                if own_text && (wanted == Wanted::Any || !has_results) {
-                    return Ok(Pin::At { index, has_results, tokens: conversation.pinned_tokens(index)? });
+            match conversation.role(index)? {
+                Role::Result => before_results = true,
+                Role::User => {
+                    let (own_text, has_results) = conversation.user(index)?;
+                    before_results |= has_results;
+                    let opens_turn = own_text && !before_results;
+                    if opens_turn || (own_text && wanted == Wanted::Any) {
+                        return Ok(Pin::At { index, opens_turn, tokens: conversation.pinned_tokens(index)? });
+                    }
                 }
+                _ => before_results = false,
             }
         }
         Ok(Pin::None)
     }
 }
 
+fn holds_results<C: Conversation>(conversation: &mut C, index: usize) -> Result<bool, C::Error> {
+    Ok(match conversation.role(index)? {
+        Role::Result => true,
+        Role::User => conversation.user(index)?.1,
+        _ => false,
+    })
+}
+
 /// Which user messages are looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Any,
-    WithoutResults,
+    OpensTurn,
 }
 
 impl Tail {
@@ -245,152 +256,6 @@ impl Tail {
         self.pinned.push(index);
         self.tokens += tokens;
         true
-    }
-}
-
-/// An atom with what it costs.
-#[derive(Clone, Debug)]
-struct Counted {
-    start: usize,
-    kind: Kind,
-    own_text: bool,
-    tokens: u64,
-}
-
-/// Atoms from the newest to the oldest.
-struct Backwards {
-    /// Where the walk ends.
-    leading: usize,
-    /// The message that was read last.
-    position: usize,
-    count: usize,
-    /// The messages since the last finished atom, newest first, and their tokens.
-    transcript: Transcript,
-    tokens: Vec<u64>,
-    /// Results that wait for their calls: for each id, and in all.
-    waiting: Vec<u32>,
-    waiting_in_all: usize,
-    /// Atoms that are finished and not handed out, the newest last.
-    ready: Vec<Counted>,
-    /// Whether everything read so far is results, or the group of calls before them.
-    ending: Ending,
-}
-
-/// Where the walk stands in relation to calls that may still be running.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// Only results so far.
-    Results,
-    /// In the newest group of messages with calls.
-    Group,
-    /// Beyond.
-    Over,
-}
-
-impl Backwards {
-    fn new(leading: usize, count: usize) -> Self {
-        Self {
-            leading,
-            position: count,
-            count,
-            transcript: Transcript::new(),
-            tokens: Vec::new(),
-            waiting: Vec::new(),
-            waiting_in_all: 0,
-            ready: Vec::new(),
-            ending: Ending::Results,
-        }
-    }
-
-    fn next<C: Conversation>(&mut self, conversation: &mut C) -> Result<Option<Counted>, C::Error> {
-        while self.ready.is_empty() && self.position > self.leading {
-            self.position -= 1;
-            self.tokens.push(conversation.read(self.position, &mut self.transcript)?);
-            self.settle();
-            if self.waiting_in_all == 0 && !self.goes_on(conversation)? {
-                self.finish();
-            }
-        }
-        if self.ready.is_empty() && !self.transcript.entries().is_empty() {
-            self.finish(); // results are left whose calls are nowhere
-        }
-        Ok(self.ready.pop())
-    }
-
-    /// Lets the calls of the message that was just read meet the results that wait, and its results wait.
-    fn settle(&mut self) {
-        self.waiting.resize(self.transcript.id_count(), 0);
-        let Some(entry) = self.transcript.entries().last() else {
-            return;
-        };
-        let calls = self.transcript.calls(entry);
-        for &id in calls {
-            if let Some(waiting) = self.waiting.get_mut(id as usize).filter(|waiting| **waiting > 0) {
-                *waiting -= 1;
-                self.waiting_in_all -= 1;
-            }
-        }
-        for &id in self.transcript.results(entry) {
-            if let Some(waiting) = self.waiting.get_mut(id as usize) {
-                *waiting += 1;
-                self.waiting_in_all += 1;
-            }
-        }
-        self.ending = match self.ending {
-            Ending::Results if entry.kind == Kind::Stray => Ending::Results,
-            Ending::Results | Ending::Group if !calls.is_empty() => Ending::Group,
-            _ => Ending::Over,
-        };
-    }
-
-    /// Whether the message before may belong to the same atom although no result waits for it.
-    fn goes_on<C: Conversation>(&self, conversation: &mut C) -> Result<bool, C::Error> {
-        let Some(kind) = self.transcript.entries().last().map(|entry| entry.kind) else {
-            return Ok(false);
-        };
-        if self.position == self.leading {
-            return Ok(false);
-        }
-        Ok(match kind {
-            Kind::System => conversation.role(self.position - 1)? == Role::System,
-            Kind::Step if self.ending == Ending::Group => {
-                conversation.role(self.position - 1)? == Role::Assistant
-            }
-            _ => false,
-        })
-    }
-
-    /// Turns the messages since the last finished atom into atoms.
-    fn finish(&mut self) {
-        let start = self.position;
-        self.transcript.reverse();
-        self.tokens.reverse();
-        let entries = self.transcript.entries();
-        let at_end = start + entries.len() == self.count;
-        let mut ready = |messages: Range<usize>, kind| {
-            self.ready.push(Counted {
-                start: start + messages.start,
-                kind,
-                own_text: entries
-                    .get(messages.clone())
-                    .is_some_and(|part| part.iter().any(|entry| entry.own_text)),
-                tokens: self.tokens.get(messages).map_or(0, |part| part.iter().sum()),
-            });
-        };
-        if self.waiting_in_all > 0 || (at_end && entries.len() > 1) {
-            // a result waited in vain, or calls may be running: the pairing decides
-            let end = if at_end { End::OfList } else { End::OfPart };
-            for atom in atoms_of(&self.transcript, end) {
-                ready(atom.messages, atom.kind);
-            }
-        } else if let Some(first) = entries.first() {
-            // something waited all the time: no cut inside is safe
-            ready(0..entries.len(), first.kind);
-        }
-        self.transcript.clear();
-        self.tokens.clear();
-        self.waiting.clear();
-        self.waiting_in_all = 0;
     }
 }
 

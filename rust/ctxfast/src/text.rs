@@ -62,12 +62,12 @@ impl<'a> Text<'a> {
     /// Whether there is nothing but white space, as Python's `str.strip` sees it.
     #[must_use]
     pub fn is_blank(self) -> bool {
-        let mut blank = true;
-        self.each_point(|point| {
-            let separator = (0x1c..0x20).contains(&point); // white space for Python, not for Unicode
-            blank &= separator || char::from_u32(point).is_some_and(char::is_whitespace);
-        });
-        blank
+        match self {
+            Text::Ucs1(units) => units.iter().all(|&unit| naive::is_space(unit.into())),
+            Text::Ucs2(units) => units.iter().all(|&unit| naive::is_space(unit.into())),
+            Text::Ucs4(units) => units.iter().all(|&unit| naive::is_space(unit)),
+            Text::Utf8(text) => text.chars().all(|char| naive::is_space(char.into())),
+        }
     }
 
     /// Number of bytes as UTF-8; a lone surrogate has three.

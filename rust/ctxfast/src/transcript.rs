@@ -1,7 +1,10 @@
 //! The compact table of a conversation: one small entry for each message, ids as numbers.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::ops::Range;
+
+use hashbrown::DefaultHashBuilder;
+use hashbrown::hash_table::{Entry as TableEntry, HashTable};
 
 use crate::part::Role;
 use crate::text::Text;
@@ -152,48 +155,62 @@ impl Transcript {
 /// Numbers for ids, from 1 on.
 #[derive(Debug, Default)]
 struct Ids {
-    /// The first few, looked through from the newest: a result mostly answers one of the last calls.
-    few: Vec<Box<[u8]>>,
-    /// All of them, once they are not few any more.
-    many: HashMap<Box<[u8]>, Id>,
+    /// The keys of all ids, one after the other, and where each ends.
+    keys: Vec<u8>,
+    ends: Vec<usize>,
+    /// Hashes and numbers by key, once there are more than a few.
+    table: HashTable<(u64, Id)>,
+    hasher: DefaultHashBuilder,
     key: Vec<u8>,
 }
 
 impl Ids {
-    const FEW: usize = 16;
+    /// So many ids are looked through from the newest; a table for them would cost more than it saves.
+    const FEW: usize = 8;
 
     fn number(&mut self, id: Option<Text<'_>>) -> Id {
-        let Some(id) = id.filter(|id| !id.is_blank()) else {
-            return BLANK;
-        };
+        let Some(id) = id.filter(|id| !id.is_blank()) else { return BLANK };
         write_key(id, &mut self.key);
-        let key = self.key.as_slice();
-        if self.many.is_empty() {
-            if let Some(place) = self.few.iter().rposition(|known| **known == *key) {
+        let Self { keys, ends, table, hasher, key } = self;
+        let last = ends.len();
+        let number = number_at(last);
+        if last < Self::FEW {
+            if let Some(place) = (0..last).rev().find(|&place| key_at(keys, ends, place) == key) {
                 return number_at(place);
             }
-            if self.few.len() < Self::FEW {
-                self.few.push(key.into());
-                return number_at(self.few.len() - 1);
+        } else {
+            if table.is_empty() {
+                for place in 0..last {
+                    let hash = hasher.hash_one(key_at(keys, ends, place));
+                    table.insert_unique(hash, (hash, number_at(place)), |&(hash, _)| hash);
+                }
             }
-            self.many = self.few.drain(..).enumerate().map(|(place, id)| (id, number_at(place))).collect();
+            let hash = hasher.hash_one(key.as_slice());
+            let is_key = |&(_, number): &(u64, Id)| key_at(keys, ends, number as usize - 1) == key;
+            match table.entry(hash, is_key, |&(hash, _)| hash) {
+                TableEntry::Occupied(known) => return known.get().1,
+                TableEntry::Vacant(place) => drop(place.insert((hash, number))),
+            }
         }
-        if let Some(&number) = self.many.get(key) {
-            return number;
-        }
-        let number = number_at(self.many.len());
-        self.many.insert(key.into(), number);
+        keys.extend_from_slice(key);
+        ends.push(keys.len());
         number
     }
 
     fn len(&self) -> usize {
-        1 + self.few.len().max(self.many.len())
+        1 + self.ends.len()
     }
 
     fn clear(&mut self) {
-        self.few.clear();
-        self.many.clear();
+        self.keys.clear();
+        self.ends.clear();
+        self.table.clear();
     }
+}
+
+fn key_at<'k>(keys: &'k [u8], ends: &[usize], place: usize) -> &'k [u8] {
+    let start = place.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+    ends.get(place).and_then(|&end| keys.get(start..end)).unwrap_or_default()
 }
 
 /// Bytes that are equal exactly for equal texts, however they are stored: Latin-1 where that is enough, else four

@@ -62,10 +62,10 @@ impl<'py, V: Visit<'py>> Content<'_, V> {
     fn document(&mut self, fields: &BlockFields<'py>, kind: Kind, depth: usize) -> Read<()> {
         text_field(fields.title.as_ref(), "title", kind, self.visit)?;
         text_field(fields.context.as_ref(), "context", kind, self.visit)?;
-        let source = match &fields.source {
-            Some(source) => fields::read::<SourceFields>(source).at_key("source")?,
-            None => SourceFields::default(),
-        };
+        let mut source = SourceFields::default();
+        if let Some(fields) = &fields.source {
+            fields::read(fields, &mut source).at_key("source")?;
+        }
         match source.kind.as_ref().and_then(|kind| kind.cast::<PyString>().ok()).map(view) {
             Some(Text::Ucs1(b"text")) => {
                 text_field(source.data.as_ref(), "data", kind, self.visit).at_key("source")

@@ -11,16 +11,13 @@ use pyo3::types::{PyDict, PyString};
 use crate::errors::{Error, Read};
 use crate::memory::{Slots, fill};
 
-/// The wanted fields of a dict or an object. `None` is as good as absent.
+/// Fills in the wanted fields of a dict or an object. `None` is as good as absent.
 #[inline]
-pub(crate) fn read<'py, F: Slots<'py>>(value: &Bound<'py, PyAny>) -> Read<F> {
-    let mut fields = F::default();
-    if let Ok(dict) = value.cast::<PyDict>() {
-        fill(&mut fields, dict)?;
-    } else {
-        fill_from_object(&mut fields, value)?;
+pub(crate) fn read<'py>(value: &Bound<'py, PyAny>, fields: &mut impl Slots<'py>) -> Read<()> {
+    match value.cast::<PyDict>() {
+        Ok(dict) => fill(fields, dict),
+        Err(_) => fill_from_object(fields, value),
     }
-    Ok(fields)
 }
 
 /// What a pydantic model was given beyond its fields comes last in [`dicts_of_object`] and counts first.

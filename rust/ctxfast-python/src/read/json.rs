@@ -149,23 +149,21 @@ fn plain<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above) -> Read<
     Ok(copy)
 }
 
-/// Keys and values of a dict or an object, the later of equal keys.
+/// Keys and values of a dict, or of an object: of equal keys the later, and no `None`, for that is what SDKs put where
+/// nothing was sent.
 fn members<'py>(value: &Bound<'py, PyAny>) -> Read<Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>> {
-    let dict = if let Ok(dict) = value.cast::<PyDict>() {
-        dict.copy()?
+    // a copy of our own: nobody else changes it while it is read
+    let (dict, is_object) = if let Ok(dict) = value.cast::<PyDict>() {
+        (dict.copy()?, false)
     } else {
-        let mut dicts = dicts_of_object(value)?.into_iter();
-        let merged = match dicts.next() {
-            Some(first) => first.copy()?,
-            None => PyDict::new(value.py()),
-        };
-        for dict in dicts {
+        let merged = PyDict::new(value.py());
+        for dict in dicts_of_object(value)? {
             merged.update(dict.as_mapping())?;
         }
-        merged
+        (merged, true)
     };
-    // a copy of our own: nobody else changes it while it is read
     dict.iter()
+        .filter(|(_, value)| !(is_object && value.is_none()))
         .map(|(key, value)| match key.cast::<PyString>() {
             Ok(key) => Ok((key.clone(), value)),
             Err(_) => Err(Error::wrong_type("string keys", &key)),

@@ -10,13 +10,12 @@ mod openai_chat;
 pub(crate) mod tools;
 
 use ctxfast::part::{Kind, Role};
-use ctxfast::text::Text;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::{At, Error, Read, type_name};
-use crate::memory::view;
+use crate::memory::one_byte_text;
 use crate::memory::wanted;
 use json::Keys;
 
@@ -35,9 +34,9 @@ pub(crate) trait Visit<'py> {
     fn call(&mut self, _id: Option<&Bound<'py, PyString>>) {}
     /// A result.
     fn result(&mut self, _id: Option<&Bound<'py, PyString>>) {}
-    /// What comes next is the content.
+    /// What comes next is the content, of which there is another form.
     fn content_begins(&mut self) {}
-    /// What comes next are the parts of another form of the content: the larger of the two counts.
+    /// What comes next are the parts of the other form: the larger of the two counts.
     fn alternative_begins(&mut self, _parts: usize) {}
     /// The other form is complete.
     fn alternative_ends(&mut self) {}
@@ -115,6 +114,13 @@ wanted! {
         tool_calls = b"tool_calls",
         tool_call_id = b"tool_call_id",
         reasoning_content = b"reasoning_content",
+        [rare: RareFields]
+    }
+}
+
+wanted! {
+    /// Fields that few messages have.
+    pub(crate) struct RareFields {
         reasoning = b"reasoning",
         refusal = b"refusal",
         function_call = b"function_call",
@@ -145,30 +151,43 @@ wanted! {
 /// Reads one message.
 #[inline]
 pub(crate) fn message<'py, V: Visit<'py>>(message: &Bound<'py, PyAny>, visit: &mut V) -> Read<Shape> {
-    let fields = fields::read::<MessageFields>(message)?;
+    let mut fields = MessageFields::default();
+    fields::read(message, &mut fields)?;
     let role = role_of(message, fields.role.as_ref())?;
-    openai_chat::before_content(&fields, visit)?;
+    let rare = fields.rare.as_deref();
+    text_field(fields.reasoning_content.as_ref(), "reasoning_content", Kind::Prose, visit)?;
+    if let Some(rare) = rare {
+        openai_chat::beside_content(rare, fields.reasoning_content.is_some(), visit)?;
+    }
     let calls_are_listed = openai_chat::calls(&fields, role, visit)?;
 
-    visit.content_begins();
+    let system_parts = rare.and_then(|rare| rare.system_parts.as_ref());
+    if system_parts.is_some() {
+        visit.content_begins();
+    }
     let mut reader = Content { role, calls_are_listed, own_blocks: false, has_results: false, visit };
     let kind = if role == Role::Result { Kind::Output } else { Kind::Prose };
     if let Some(content) = &fields.content {
         reader.content(content, kind, 0).at_key("content")?;
     }
     let Content { own_blocks, mut has_results, visit, .. } = reader;
+    if let Some(parts) = system_parts {
+        openai_chat::system_parts(parts, visit).at_key("system_parts")?;
+    }
 
-    openai_chat::after_content(&fields, role, visit)?;
+    openai_chat::result_id(&fields, role, visit)?;
     has_results |= role == Role::Result;
     Ok(Shape { role, own_text: role == Role::User && (own_blocks || !has_results), has_results })
 }
 
 /// The role of a message, without reading the rest of it.
+#[inline]
 pub(crate) fn role(message: &Bound<'_, PyAny>) -> Read<Role> {
     role_of(message, fields::get(message, intern!(message.py(), "role"))?.as_ref())
 }
 
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions for each message")]
 fn role_of(message: &Bound<'_, PyAny>, role: Option<&Bound<'_, PyAny>>) -> Read<Role> {
     let Some(role) = role else {
         return Err(Error::wrong_value(
@@ -176,10 +195,10 @@ fn role_of(message: &Bound<'_, PyAny>, role: Option<&Bound<'_, PyAny>>) -> Read<
             format!("{} without one", type_name(message)),
         ));
     };
-    Ok(match view(expect_str(role).at_key("role")?) {
-        Text::Ucs1(name) => Role::from_name(name),
-        _ => Role::Other,
-    })
+    match one_byte_text(role) {
+        Some(name) => Ok(Role::from_name(name)),
+        None => expect_str(role).at_key("role").map(|_| Role::Other),
+    }
 }
 
 /// Of a message of role user: whether it is more than tool results, and whether it holds any.
@@ -205,8 +224,7 @@ pub(crate) fn is_tool_result(part: &Bound<'_, PyAny>) -> Read<bool> {
         return Ok(false);
     }
     let kind = fields::get(part, intern!(part.py(), "type"))?;
-    let kind = kind.as_ref().and_then(|kind| kind.cast::<PyString>().ok());
-    Ok(kind.is_some_and(|kind| matches!(view(kind), Text::Ucs1(b"tool_result"))))
+    Ok(kind.as_ref().and_then(one_byte_text) == Some(b"tool_result"))
 }
 
 /// Reads content that stands for itself: a string, `None` or a list of parts.
@@ -231,7 +249,8 @@ struct Content<'v, V> {
 }
 
 impl<'py, V: Visit<'py>> Content<'_, V> {
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a few instructions for each message")]
     fn content(&mut self, content: &Bound<'py, PyAny>, kind: Kind, depth: usize) -> Read<()> {
         if let Ok(text) = content.cast::<PyString>() {
             return self.visit.text(kind, text);
@@ -261,12 +280,9 @@ impl<'py, V: Visit<'py>> Content<'_, V> {
             self.own_blocks |= depth == 0;
             return self.visit.text(kind, text);
         }
-        let fields = fields::read::<BlockFields>(part)?;
-        let name = match fields.kind.as_ref().map(|name| name.cast::<PyString>()) {
-            Some(Ok(name)) => view(name),
-            _ => Text::Ucs1(b""),
-        };
-        let Text::Ucs1(name) = name else {
+        let mut fields = BlockFields::default();
+        fields::read(part, &mut fields)?;
+        let Some(name) = fields.kind.as_ref().and_then(one_byte_text) else {
             return self.unknown(part, depth);
         };
         self.own_blocks |= depth == 0 && name != b"tool_result";
@@ -340,7 +356,10 @@ impl<'a, 'py> Items<'a, 'py> {
 /// The value, if it is a string.
 #[inline]
 pub(crate) fn expect_str<'a, 'py>(value: &'a Bound<'py, PyAny>) -> Read<&'a Bound<'py, PyString>> {
-    value.cast::<PyString>().map_err(|_| Error::wrong_type("`str`", value))
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(text),
+        Err(_) => Err(Error::wrong_type("`str`", value)),
+    }
 }
 
 /// The value, if it is a list or a tuple.
@@ -349,7 +368,8 @@ pub(crate) fn expect_list<'a, 'py>(value: &'a Bound<'py, PyAny>) -> Read<Items<'
 }
 
 /// Visits a field that holds a string, if it is there.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions, several times for each message")]
 fn text_field<'py, V: Visit<'py>>(
     field: Option<&Bound<'py, PyAny>>,
     key: &'static str,
@@ -363,7 +383,8 @@ fn text_field<'py, V: Visit<'py>>(
 }
 
 /// Visits a field that holds arguments, if it is there: a string or a JSON value.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions for each call")]
 fn arguments_field<'py, V: Visit<'py>>(
     field: Option<&Bound<'py, PyAny>>,
     key: &'static str,

@@ -5,17 +5,23 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::fields;
-use super::{BlockFields, MessageFields, Visit, arguments_field, expect_list, expect_str, text_field};
+use super::{BlockFields, MessageFields, RareFields, Visit, arguments_field, expect_list, text_field};
 use crate::errors::{At, Read};
 use crate::memory::wanted;
 
 wanted! {
-    /// Fields of a tool call. Some frameworks write name and arguments flat.
+    /// Fields of a tool call.
     pub(crate) struct CallFields {
         id = b"id",
         kind = b"type",
         function = b"function",
         custom = b"custom",
+    }
+}
+
+wanted! {
+    /// Fields of a called function.
+    pub(crate) struct FunctionFields {
         name = b"name",
         arguments = b"arguments",
         input = b"input",
@@ -23,12 +29,14 @@ wanted! {
     }
 }
 
-/// What stands beside the content: reasoning, refusal, sound, PicoClaw's list of media.
-pub(super) fn before_content<'py, V: Visit<'py>>(fields: &MessageFields<'py>, visit: &mut V) -> Read<()> {
-    if let Some(reasoning) = &fields.reasoning_content {
-        visit.text(Kind::Prose, expect_str(reasoning).at_key("reasoning_content")?)?;
-    } else if let Some(Ok(reasoning)) =
-        fields.reasoning.as_ref().map(|reasoning| reasoning.cast::<PyString>())
+/// What few messages have beside their content: reasoning under its other name, refusal, sound, PicoClaw's list of media.
+pub(super) fn beside_content<'py, V: Visit<'py>>(
+    fields: &RareFields<'py>,
+    has_reasoning: bool,
+    visit: &mut V,
+) -> Read<()> {
+    if let (false, Some(reasoning)) = (has_reasoning, &fields.reasoning)
+        && let Ok(reasoning) = reasoning.cast::<PyString>()
     {
         visit.text(Kind::Alias, reasoning)?;
     }
@@ -45,6 +53,7 @@ pub(super) fn before_content<'py, V: Visit<'py>>(fields: &MessageFields<'py>, vi
 }
 
 /// `tool_calls`, and the older `function_call`. Returns whether there was one.
+#[inline]
 pub(super) fn calls<'py, V: Visit<'py>>(
     fields: &MessageFields<'py>,
     role: Role,
@@ -56,10 +65,9 @@ pub(super) fn calls<'py, V: Visit<'py>>(
         found = calls.len() > 0;
         calls.each(|call| tool_call(&call, role, visit)).at_key("tool_calls")?;
     }
-    if let Some(function) = &fields.function_call {
+    if let Some(function) = fields.rare.as_ref().and_then(|rare| rare.function_call.as_ref()) {
         found = true;
-        called_function(&fields::read::<CallFields>(function).at_key("function_call")?, visit)
-            .at_key("function_call")?;
+        called_function(function, visit).at_key("function_call")?;
         if role == Role::Assistant {
             visit.call(None);
         }
@@ -68,16 +76,16 @@ pub(super) fn calls<'py, V: Visit<'py>>(
 }
 
 fn tool_call<'py, V: Visit<'py>>(call: &Bound<'py, PyAny>, role: Role, visit: &mut V) -> Read<()> {
-    let fields = fields::read::<CallFields>(call)?;
+    let mut fields = CallFields::default();
+    fields::read(call, &mut fields)?;
     text_field(fields.id.as_ref(), "id", Kind::Id, visit)?;
     text_field(fields.kind.as_ref(), "type", Kind::Id, visit)?;
     if let Some(function) = &fields.function {
-        called_function(&fields::read::<CallFields>(function).at_key("function")?, visit)
-            .at_key("function")?;
+        called_function(function, visit).at_key("function")?;
     } else if let Some(custom) = &fields.custom {
-        called_function(&fields::read::<CallFields>(custom).at_key("custom")?, visit).at_key("custom")?;
+        called_function(custom, visit).at_key("custom")?;
     } else {
-        called_function(&fields, visit)?;
+        called_function(call, visit)?; // flat, as some frameworks write it
     }
     if role == Role::Assistant {
         visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()));
@@ -86,7 +94,11 @@ fn tool_call<'py, V: Visit<'py>>(call: &Bound<'py, PyAny>, role: Role, visit: &m
 }
 
 /// A name and its arguments: `arguments`, or `input` of custom tools, or `args`.
-fn called_function<'py, V: Visit<'py>>(fields: &CallFields<'py>, visit: &mut V) -> Read<()> {
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "once for each call")]
+fn called_function<'py, V: Visit<'py>>(function: &Bound<'py, PyAny>, visit: &mut V) -> Read<()> {
+    let mut fields = FunctionFields::default();
+    fields::read(function, &mut fields)?;
     text_field(fields.name.as_ref(), "name", Kind::Name, visit)?;
     if fields.arguments.is_some() {
         arguments_field(fields.arguments.as_ref(), "arguments", visit)
@@ -115,15 +127,13 @@ pub(super) fn part<'py, V: Visit<'py>>(
     Ok(true)
 }
 
-/// What says which call a message answers, and PicoClaw's other form of a system prompt.
-pub(super) fn after_content<'py, V: Visit<'py>>(
+/// Which call a message answers.
+#[inline]
+pub(super) fn result_id<'py, V: Visit<'py>>(
     fields: &MessageFields<'py>,
     role: Role,
     visit: &mut V,
 ) -> Read<()> {
-    if let Some(parts) = &fields.system_parts {
-        system_parts(parts, visit).at_key("system_parts")?;
-    }
     text_field(fields.tool_call_id.as_ref(), "tool_call_id", Kind::Id, visit)?;
     if role == Role::Result {
         visit.result(fields.tool_call_id.as_ref().and_then(|id| id.cast().ok()));
@@ -131,14 +141,17 @@ pub(super) fn after_content<'py, V: Visit<'py>>(
     Ok(())
 }
 
-fn system_parts<'py, V: Visit<'py>>(parts: &Bound<'py, PyAny>, visit: &mut V) -> Read<()> {
+/// PicoClaw's other form of a system prompt.
+pub(super) fn system_parts<'py, V: Visit<'py>>(parts: &Bound<'py, PyAny>, visit: &mut V) -> Read<()> {
     let parts = expect_list(parts)?;
     if parts.len() == 0 {
         return Ok(());
     }
     visit.alternative_begins(parts.len());
     parts.each(|part| {
-        text_field(fields::read::<BlockFields>(&part)?.text.as_ref(), "text", Kind::Prose, visit)
+        let mut fields = BlockFields::default();
+        fields::read(&part, &mut fields)?;
+        text_field(fields.text.as_ref(), "text", Kind::Prose, visit)
     })?;
     visit.alternative_ends();
     Ok(())

@@ -10,10 +10,16 @@ use crate::errors::{At, Read};
 use crate::memory::wanted;
 
 wanted! {
-    /// Fields of a tool definition.
+    /// Where a tool's definition is, if it is not the tool itself.
     pub(crate) struct ToolFields {
         function = b"function",
         custom = b"custom",
+    }
+}
+
+wanted! {
+    /// Fields of a tool definition.
+    pub(crate) struct DefinitionFields {
         name = b"name",
         description = b"description",
         parameters = b"parameters",
@@ -30,15 +36,14 @@ pub(crate) fn tools<'py, V: Visit<'py>>(
 ) -> Read<()> {
     let mut read = |tools| {
         expect_list(tools)?.each(|tool| {
-            let fields = fields::read::<ToolFields>(&tool)?;
+            let mut fields = ToolFields::default();
+            fields::read(&tool, &mut fields)?;
             if let Some(function) = &fields.function {
-                definition(function, &fields::read::<ToolFields>(function).at_key("function")?, visit)
-                    .at_key("function")?;
+                definition(function, visit).at_key("function")?;
             } else if let Some(custom) = &fields.custom {
-                definition(custom, &fields::read::<ToolFields>(custom).at_key("custom")?, visit)
-                    .at_key("custom")?;
+                definition(custom, visit).at_key("custom")?;
             } else {
-                definition(&tool, &fields, visit)?;
+                definition(&tool, visit)?;
             }
             frame(visit);
             Ok(())
@@ -47,11 +52,9 @@ pub(crate) fn tools<'py, V: Visit<'py>>(
     read(tools).at_key("tools")
 }
 
-fn definition<'py, V: Visit<'py>>(
-    tool: &Bound<'py, PyAny>,
-    fields: &ToolFields<'py>,
-    visit: &mut V,
-) -> Read<()> {
+fn definition<'py, V: Visit<'py>>(tool: &Bound<'py, PyAny>, visit: &mut V) -> Read<()> {
+    let mut fields = DefinitionFields::default();
+    fields::read(tool, &mut fields)?;
     if fields.name.is_none() {
         return visit.json(Kind::Arguments, tool, Keys::NotOpaque);
     }

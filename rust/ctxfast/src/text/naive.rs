@@ -13,6 +13,12 @@ pub fn utf8_bytes(point: u32) -> usize {
     }
 }
 
+/// Whether Python's `str.strip` removes a code point: Unicode's white space and four separators of ASCII.
+#[must_use]
+pub fn is_space(point: u32) -> bool {
+    (0x1c..0x20).contains(&point) || char::from_u32(point).is_some_and(char::is_whitespace)
+}
+
 /// Whether a code point is in the Thai block.
 #[must_use]
 pub fn is_thai(point: u32) -> bool {

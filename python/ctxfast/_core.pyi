@@ -1,0 +1,266 @@
+# Generated from the Rust doc comments by tools/stubs.py (`make stubs`): do not edit.
+
+"""
+Counting, cutting and tail selection for lists of LLM messages. The public names are in `ctxfast`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, final
+
+from ctxfast.counting import EstimatorConfig
+
+__all__ = [
+    "OPTIMISED",
+    "VERSION",
+    "FreshTail",
+    "TokenCounter",
+    "_restore_counter",
+    "atoms",
+    "count_tokens",
+    "find_safe_cut",
+    "fresh_tail_budget",
+    "safe_cuts",
+    "select_fresh_tail",
+    "step_starts",
+    "turn_starts",
+]
+
+OPTIMISED: Final[bool]
+"""
+Whether the module was built with optimisation: figures from a build without are worth nothing.
+"""
+
+VERSION: Final[str]
+"""
+Version of the package.
+"""
+
+@final
+class FreshTail:
+    """
+    What `select_fresh_tail` has chosen. Frozen.
+    """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def messages(self, /) -> list[Any]:
+        """
+        A list: the system messages at the start, the pinned messages, the tail.
+        """
+    @property
+    def over_budget(self, /) -> bool:
+        """
+        Whether even the newest atom and the task have more tokens than they may.
+        """
+    @property
+    def pinned(self, /) -> tuple[int, ...]:
+        """
+        Indices of user messages before the tail that are kept with it, ascending: the head and the task.
+        """
+    @property
+    def split_turn(self, /) -> bool:
+        """
+        Whether the tail starts inside a turn.
+        """
+    @property
+    def start(self, /) -> int:
+        """
+        Index of the first message of the tail: everything from here on is kept word for word.
+        """
+    @property
+    def tokens(self, /) -> int:
+        """
+        Tokens of the tail and the pinned messages.
+        """
+    @property
+    def turns(self, /) -> int:
+        """
+        Number of turns that the tail touches.
+        """
+
+@final
+class TokenCounter:
+    """
+    Counts the tokens of texts, messages and requests.
+
+    A counter is made by one of the constructors below. It is callable, frozen, hashable and picklable; its `repr` is
+    the call that makes it. Counting never changes or keeps a message, and reads text where it lies: no UTF-8 copy is
+    made or left behind, lone surrogates are fine.
+
+    A message may be a dict in the form of OpenAI's chat completions or of Anthropic's messages, or an object of their
+    SDKs. What cannot be read raises `MessageTypeError` or `MessageValueError` (`ctxfast.errors`), which say what was
+    expected, what came and where (`messages[12].content`). Blocks of an unknown type are counted as their JSON.
+    """
+    def __call__(self, /, content: object) -> int:
+        """
+        Tokens of a string, a message or a list of messages.
+        """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def __reduce__(self, /) -> tuple[Any, tuple[Any, ...]]: ...
+    def __repr__(self, /) -> str: ...
+    def content(self, /, parts: object) -> int:
+        """
+        Tokens of a message's content without the message: a string, `None` or a list of parts.
+        """
+    @staticmethod
+    def default() -> TokenCounter:
+        """
+        The counter that every function uses unless it is given another: 2.5 characters per token, rounded up.
+
+        English, code and JSON have more characters per token in every current vocabulary, so totals err upwards; 4.0,
+        which most frameworks use, is too low for all but English prose on GPT models.
+        """
+    def fits(self, /, content: object, limit: float) -> bool:
+        """
+        Whether `content` (a string, a message or a list of messages) has at most `limit` tokens. Counting stops at the
+        limit.
+        """
+    @staticmethod
+    def flat(config: EstimatorConfig) -> TokenCounter:
+        """
+        A flat estimator: so many characters (or bytes) make one token.
+
+        `config` is an `EstimatorConfig`. Counted are content, reasoning, names, arguments, ids and the frame of each
+        message; each message is rounded by itself, a list is the plain sum.
+        """
+    @staticmethod
+    def from_callable(
+        fn: Callable[[str], int], *, message_overhead: int = ..., media_tokens: int = ...
+    ) -> TokenCounter:
+        """
+        Any function `str -> int`: a tokenizer's count, say.
+
+        It is called for each text of a message by itself (content, reasoning, names, arguments), never for ids, which
+        providers do not send to the model. `message_overhead` tokens are added for each message's frame (4: OpenAI's
+        documentation gives 3 for the frame and 1 for the role) and each tool, `media_tokens` for each media part. The
+        counter can be pickled if the function can.
+        """
+    def head(self, /, text: str, max_tokens: float) -> str:
+        """
+        The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
+
+        With a counter made from a function the prefix fits, and is the longest if counts do not fall as text grows.
+        """
+    def message(self, /, message: object) -> int:
+        """
+        Tokens of one message.
+        """
+    def messages(self, /, messages: Sequence[object], tools: Sequence[object] | None = None) -> int:
+        """
+        Tokens of a list of messages, and of tool definitions.
+        """
+    @staticmethod
+    def picoclaw(version: Literal["4.0", "2.5"]) -> TokenCounter:
+        """
+        PicoClaw's estimator, bit by bit: `"4.0"` characters per token rounded up, as its fork has it, or `"2.5"` rounded
+        down, as upstream has it. Content and reasoning count code points; ids, names, arguments and schemas count bytes.
+        """
+    def request(self, /, body: object) -> int:
+        """
+        Tokens of a request body: its `messages`, `system` (Anthropic's separate system prompt) and `tools`.
+        """
+    def tail(self, /, text: str, max_tokens: float) -> str:
+        """
+        The longest suffix of `text` that has at most `max_tokens` tokens, cut between characters; see `head`.
+        """
+    def text(self, /, text: str) -> int:
+        """
+        Tokens of a string.
+        """
+    def tools(self, /, tools: Sequence[object] | None) -> int:
+        """
+        Tokens of tool definitions: name, description, JSON schema and a frame for each.
+        """
+
+def _restore_counter(
+    constructor: str, argument: object, message_overhead: int | None, media_tokens: int | None
+) -> TokenCounter:
+    """
+    Makes a counter again from what pickle kept of it.
+    """
+
+def atoms(messages: Sequence[object]) -> list[tuple[int, int]]:
+    """
+    What is kept or dropped whole, as half-open index ranges `(start, stop)` that cover the list.
+
+    An atom is a run of system (or developer) messages, a user message, or a step: an assistant message with everything
+    up to the last result of its calls, a user message that arrived in between included. Steps that overlap are one
+    atom; results whose call is nowhere go with the step before them.
+
+    Pairing is positional: a result answers the nearest earlier open call with its id; within one message equal ids match
+    in order. Ids may repeat, be blank or missing. Linear in the number of messages.
+    """
+
+def count_tokens(content: object, *, tools: Sequence[object] | None = None, counter: TokenCounter | None = None) -> int:
+    """
+    Tokens of a string, a message or a list of messages, and of tool definitions.
+
+    `counter` is a `TokenCounter`; without one it is `TokenCounter.default()`. The function can be handed to frameworks
+    that ask for a token counter.
+    """
+
+def find_safe_cut(messages: Sequence[object], target: int, mode: Literal["steps", "role"] = "steps") -> int:
+    """
+    Where to cut near `target`: the largest safe cut in 1 to `target`, else the next one below `len(messages)`, else 0.
+
+    `mode="role"` is PicoClaw's rule, for drop-in use: every message of role user is a cut, and `target` itself in a list
+    without any. It can part a call from its result.
+    """
+
+def fresh_tail_budget(usable_tokens: float) -> int:
+    """
+    The fresh tail's budget in tokens, for so many usable tokens: 25 %, at least 2,000 and at most 8,000, and never above
+    half of the usable context (small windows).
+
+    Usable is the context window less the reserve for output and a safety margin. Source of the bounds: PicoClaw and
+    OpenCode; `ctxfast.compat.CalculateFreshTailBudget` is PicoClaw's plain clamp.
+    """
+
+def safe_cuts(messages: Sequence[object]) -> list[int]:
+    """
+    All indices, 0 to `len(messages)`, at which no call lies before with its result at or after.
+
+    The results of calls that are still running (the list ends in calls with nothing but results after them) are still to
+    come and count as standing at the end: then `len(messages)` is no safe cut, nor is any index behind such a call. A call
+    that was interrupted long ago blocks nothing.
+    """
+
+def select_fresh_tail(
+    messages: Sequence[object],
+    budget: float = ...,
+    *,
+    min_turns: int = ...,
+    max_tokens: float | None = None,
+    counter: TokenCounter | None = None,
+) -> FreshTail:
+    """
+    The newest messages that fit a budget, and the user messages that they need.
+
+    One budget, in this order: (1) the newest atom, always; (2) the task, which is the newest real user message, and the
+    head, the user message that opens the turn into which the cut falls, pinned in front if they lie before the tail;
+    (3) older atoms, whole, while everything together fits. If the head does not fit, the tail starts at the next turn.
+    Up to the start of the `min_turns`-th newest turn the limit is `max_tokens` (default: `budget`) instead of `budget`.
+
+    System messages at the start of the list stay in front and are not part of the budget. Messages are the same objects
+    in a new list; only of a pinned user message that also carries tool results the rest is a new dict.
+
+    The walk starts at the end and reads no more messages than it keeps, but for a look back for the user message that
+    opened a long turn; messages that are not read are not checked. Budgets are in tokens of `counter` (default:
+    `TokenCounter.default()`). Raises `BudgetError` for a budget below 1 or a `max_tokens` below the budget.
+    """
+
+def step_starts(messages: Sequence[object]) -> list[int]:
+    """
+    Indices at which steps begin: a step is one model response with all results of its calls.
+
+    Steps that overlap begin together, so each is a safe cut.
+    """
+
+def turn_starts(messages: Sequence[object]) -> list[int]:
+    """
+    Indices of the user messages that open a turn.
+
+    A message of tool results opens none, nor does a user message that arrived inside a step, nor one of Anthropic's form
+    that carries results and text. Each is a safe cut.
+    """

@@ -1,0 +1,46 @@
+"""What type checkers say of calls that users write. Checked by mypy and pyright, not run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+import ctxfast
+
+if TYPE_CHECKING:
+    from typing_extensions import assert_type
+
+
+class Message(TypedDict):
+    role: str
+    content: str
+
+
+def counting(messages: list[Message], tools: list[dict[str, object]]) -> None:
+    """Anything goes in, a number comes out."""
+    counter = ctxfast.TokenCounter.default()
+    assert_type(counter(messages), int)
+    assert_type(counter.text("hello"), int)
+    assert_type(counter.messages(messages, tools), int)
+    assert_type(counter.fits(messages, 8_000), bool)
+    assert_type(counter.head("hello", 2), str)
+    assert_type(ctxfast.count_tokens(messages, tools=tools, counter=counter), int)
+    assert_type(ctxfast.TokenCounter.flat(ctxfast.EstimatorConfig(unit="bytes")), ctxfast.TokenCounter)
+    assert_type(ctxfast.TokenCounter.from_callable(len), ctxfast.TokenCounter)
+    ctxfast.TokenCounter.picoclaw("3.0")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+def cutting(messages: tuple[Message, ...]) -> None:
+    """Sequences of any messages; indices come out."""
+    assert_type(ctxfast.safe_cuts(messages), list[int])
+    assert_type(ctxfast.atoms(messages), list[tuple[int, int]])
+    assert_type(ctxfast.find_safe_cut(messages, 10, mode="role"), int)
+    ctxfast.find_safe_cut(messages, 10, mode="turns")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+def tail(messages: list[Message]) -> list[Message]:
+    """What comes out has the type of what went in."""
+    fresh = ctxfast.select_fresh_tail(messages, ctxfast.fresh_tail_budget(100_000), min_turns=1)
+    assert_type(fresh, ctxfast.FreshTail[Message])
+    assert_type(fresh.messages, list[Message])
+    assert_type(fresh.pinned, tuple[int, ...])
+    return fresh.messages

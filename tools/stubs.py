@@ -1,0 +1,72 @@
+"""Writes `python/ctxfast/_core.pyi` from the doc comments and signatures in Rust, or checks that it is up to date.
+
+    python tools/stubs.py            write it
+    python tools/stubs.py --check    say whether it is what the code gives, and what mypy's stubtest finds
+
+The generator takes annotations from the Rust signatures word by word; what is done here is to unquote them, to add
+the imports that they need and to format the file.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STUB = ROOT / "python" / "ctxfast" / "_core.pyi"
+BIN = Path(sys.executable).parent  # of the virtual environment
+
+# What the generator cannot say: `ctxfast.shrinking` says it.
+ALLOWED = "ctxfast._core.FreshTail.__class_getitem__\n"
+
+HEADER = "# Generated from the Rust doc comments by tools/stubs.py (`make stubs`): do not edit.\n\n"
+IMPORTS = {
+    "Callable": "from collections.abc import Callable",
+    "Sequence": "from collections.abc import Sequence",
+    "Literal": "from typing import Literal",
+    "EstimatorConfig": "from ctxfast.counting import EstimatorConfig",
+}
+
+
+def generate() -> str:
+    """The stub as it should be."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--locked", "--quiet", "--interpreter", sys.executable, "--out", folder]
+        maturin = [str(BIN / "maturin"), "generate-stubs", *options]
+        subprocess.run(maturin, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        text = (Path(folder) / "ctxfast" / "_core.pyi").read_text()
+    # it cannot parametrise what is returned as a Python object
+    text = text.replace("-> tuple:", "-> tuple[int, ...]:").replace("-> list:", "-> list[Any]:")
+    text = text.replace("-> tuple[Any, tuple]: ...", "-> tuple[Any, tuple[Any, ...]]: ...")
+    # annotations come quoted: "Sequence[object]"
+    text = re.sub(r'((?:: |-> ))"([^"\n]+)"', r"\1\2", text)
+    imports = [line for name, line in IMPORTS.items() if re.search(rf"\b{name}\b", text)]
+    text = re.sub(r"(?m)^(from typing import )", "\n".join(imports) + r"\n\1", text, count=1)
+    for arguments in (["check", "--fix-only", "--select", "I,F401", "-"], ["format", "-"]):
+        ruff = [str(BIN / "ruff"), *arguments, "--quiet", "--stdin-filename", str(STUB)]
+        done = subprocess.run(ruff, cwd=ROOT, check=True, input=text, text=True, stdout=subprocess.PIPE)
+        text = done.stdout
+    return HEADER + text
+
+
+def main() -> int:
+    """Write or check."""
+    text = generate()
+    if "--check" not in sys.argv[1:]:
+        STUB.write_text(text)
+        return 0
+    if not STUB.exists() or STUB.read_text() != text:
+        print(f"{STUB.relative_to(ROOT)} is not what the Rust code gives: run `make stubs`")
+        return 1
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as allowed:
+        allowed.write(ALLOWED)
+        allowed.flush()
+        stubtest = [str(BIN / "stubtest"), "--allowlist", allowed.name, "ctxfast._core"]
+        return subprocess.run(stubtest, cwd=ROOT).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
