@@ -47,15 +47,20 @@ bench: build
 bench-smoke: build
 	$(BENCH) --sizes=100,1000 --benchmark-min-rounds=3 --benchmark-max-time=0.1 --quiet
 
-bench-peers: build
-	$(BIN)/python -m pip install --quiet --group peers
-	$(BENCH) -k peers
+# the frameworks have hundreds of dependencies: a virtual environment of their own
+bench-peers: wheel
+	test -x $(VENV)-peers/bin/python || $(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
+	$(VENV)-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group peers
+	$(VENV)-peers/bin/python -m pip install --quiet --force-reinstall --no-deps dist/ctxfast-*.whl
+	$(subst $(BIN),$(VENV)-peers/bin,$(BENCH)) -k peers --sizes=100,1000
 
 wheel: $(VENV)/.tools
-	$(BIN)/maturin build --locked --release --out dist
+	rm -rf dist
+	$(BIN)/maturin build --locked --release --out dist --interpreter $(BIN)/python
 
 clean:
-	rm -rf $(VENV) target dist benches/build
+	rm -rf $(VENV) $(VENV)-peers target dist benches/build
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --locked --release --quiet

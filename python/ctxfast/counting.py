@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,9 +45,9 @@ class EstimatorConfig:
             if value is None and name != "chars_per_token":
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise TypeError(f"{name}: expected a number above 0, got {value!r}")
-            if not math.isfinite(value) or value <= 0:
-                raise ValueError(f"{name}: expected a number above 0, got {value!r}")
+                raise TypeError(f"{name}: expected a number, got {value!r}")
+            if not 0.01 <= value <= 1e12:  # of NaN neither is true
+                raise ValueError(f"{name}: expected 0.01 to 1e12 units per token, got {value!r}")
         for name in ("message_overhead", "media_tokens", "tool_overhead"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):

@@ -102,8 +102,8 @@ def read_message(message: object, path: str) -> Reading:
     kind = OUTPUT if is_result_role(reading.role) else PROSE
     content = fields.get("content")
     read_content(content, kind, reading, f"{path}.content", skip_calls=calls_are_listed)
-    if fields.get("system_parts"):
-        parts = expect_list(fields["system_parts"], f"{path}.system_parts")
+    parts = expect_list(fields.get("system_parts"), f"{path}.system_parts")
+    if parts:
         reading.alternative = []
         for index, part in enumerate(parts):
             where = f"{path}.system_parts[{index}]"
@@ -507,8 +507,8 @@ class CallableCounter(Counter):
         count = self.fn(text)
         if isinstance(count, bool) or not isinstance(count, int):
             raise TypeError(f"the counting function must return an int, got {count!r}")
-        if count < 0:
-            raise ValueError(f"the counting function must not return a negative number, got {count!r}")
+        if not 0 <= count < 2**32:
+            raise ValueError(f"the counting function must return 0 to 4,294,967,295 tokens, got {count!r}")
         return count
 
     def bare_content(self, pieces: list[Piece]) -> int:

@@ -175,9 +175,9 @@ impl Callable {
         if count.is_instance_of::<PyBool>() || !count.is_instance_of::<PyInt>() {
             return Err(PyTypeError::new_err(refuse("return an int")?).into());
         }
-        match count.extract::<i64>().map(u64::try_from) {
-            Ok(Ok(number)) => Ok(number),
-            _ => Err(PyValueError::new_err(refuse("return a number of tokens, 0 or more")?).into()),
+        match count.extract::<u32>() {
+            Ok(number) => Ok(number.into()),
+            Err(_) => Err(PyValueError::new_err(refuse("return 0 to 4,294,967,295 tokens")?).into()),
         }
     }
 }

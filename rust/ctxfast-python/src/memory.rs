@@ -121,7 +121,9 @@ pub(crate) fn fill<'py>(slots: &mut impl Slots<'py>, dict: &Bound<'py, PyDict>) 
                     }
                     continue;
                 };
-                slots.take(key, || (value != ffi::Py_None()).then(|| Bound::from_borrowed_ptr(py, value)));
+                slots.take(key, || {
+                    if value == ffi::Py_None() { None } else { Bound::from_borrowed_ptr_or_opt(py, value) }
+                });
             }
         }
         Ok(())

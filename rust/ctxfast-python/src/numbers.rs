@@ -75,6 +75,15 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
         .map_err(|_| PyValueError::new_err(format!("{name}: expected 0 or more, got {number}")))
 }
 
+/// Tokens that are added for each message or part.
+fn overhead(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    let number = whole(value, name)?;
+    u64::try_from(number)
+        .ok()
+        .filter(|&number| number <= 1_000_000)
+        .ok_or_else(|| PyValueError::new_err(format!("{name}: expected 0 to 1,000,000, got {number}")))
+}
+
 /// A parameter that is a number and has a default, which its name says.
 macro_rules! parameter {
     ($(#[$doc:meta])* $name:ident($type:ty) = $default:literal, $read:expr) => {
@@ -106,9 +115,9 @@ parameter! {
 }
 parameter! {
     /// `message_overhead` of a counter made from a function, in tokens.
-    MessageOverhead(u64) = 4, |value| count(value, "message_overhead").map(|number| number as u64)
+    MessageOverhead(u64) = 4, |value| overhead(value, "message_overhead")
 }
 parameter! {
     /// `media_tokens` of a counter made from a function.
-    MediaTokens(u64) = 256, |value| count(value, "media_tokens").map(|number| number as u64)
+    MediaTokens(u64) = 256, |value| overhead(value, "media_tokens")
 }

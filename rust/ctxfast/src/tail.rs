@@ -189,7 +189,9 @@ impl Users {
             if !self.head.holds(state.start) {
                 self.head = match task {
                     Pin::At { opens_turn: true, .. } => task,
-                    Pin::At { index, .. } => self.look_back(conversation, index, Wanted::OpensTurn)?,
+                    Pin::At { index, .. } => {
+                        self.continue_back(conversation, index, true, Wanted::OpensTurn)?
+                    }
                     _ => self.look_back(conversation, state.start, Wanted::OpensTurn)?,
                 };
             }
@@ -213,7 +215,17 @@ impl Users {
         start: usize,
         wanted: Wanted,
     ) -> Result<Pin, C::Error> {
-        let mut before_results = start < conversation.count() && holds_results(conversation, start)?;
+        let before_results = start < conversation.count() && holds_results(conversation, start)?;
+        self.continue_back(conversation, start, before_results, wanted)
+    }
+
+    fn continue_back<C: Conversation>(
+        &self,
+        conversation: &mut C,
+        start: usize,
+        mut before_results: bool,
+        wanted: Wanted,
+    ) -> Result<Pin, C::Error> {
         for index in (self.leading..start).rev() {
             match conversation.role(index)? {
                 Role::Result => before_results = true,

@@ -172,5 +172,8 @@ fn members<'py>(value: &Bound<'py, PyAny>) -> Read<Vec<(Bound<'py, PyString>, Bo
 }
 
 fn member(key: &Bound<'_, PyString>) -> Step {
-    Step::Name(key.to_string_lossy().into_owned().into())
+    // not `to_str`: that would leave a copy in the caller's key
+    let mut name = String::new();
+    view(key).each_point(|point| name.push(char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER)));
+    Step::Name(name.into())
 }
