@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
+use crate::pairs::End;
 use crate::part::Role;
-use crate::steps::{End, atoms_of};
+use crate::steps::atoms_of;
 use crate::tail::Conversation;
 use crate::transcript::{Kind, Transcript};
 
@@ -89,14 +90,15 @@ impl Backwards {
         let Some(entry) = self.transcript.entries().last() else {
             return;
         };
-        let calls = self.transcript.calls(entry);
-        for &id in calls {
+        let calls = self.transcript.calls_of(entry);
+        for &id in self.transcript.calls().get(calls.clone()).unwrap_or_default() {
             if let Some(waiting) = self.waiting.get_mut(id as usize).filter(|waiting| **waiting > 0) {
                 *waiting -= 1;
                 self.waiting_in_all -= 1;
             }
         }
-        for &id in self.transcript.results(entry) {
+        let results = self.transcript.results_of(entry);
+        for &id in self.transcript.results().get(results).unwrap_or_default() {
             if let Some(waiting) = self.waiting.get_mut(id as usize) {
                 *waiting += 1;
                 self.waiting_in_all += 1;

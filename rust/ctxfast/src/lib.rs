@@ -22,6 +22,7 @@ mod backwards;
 pub mod budget;
 pub mod flat;
 pub mod json;
+pub mod pairs;
 pub mod part;
 pub mod steps;
 pub mod tail;

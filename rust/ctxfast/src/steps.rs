@@ -1,13 +1,9 @@
-//! What belongs together: which result answers which call, atoms, turns, steps and safe cuts.
-//!
-//! Everything is positional and linear. Ids repeat across turns, can be blank or all the same in real logs, so there
-//! is no set of ids: a result answers the **nearest earlier open call** with its id, and within one message equal ids
-//! match in order. That is the matching of brackets, which is why a walk from the end ([`crate::tail`]) finds the same
-//! pairs as this one from the start.
+//! What belongs together: atoms, turns, steps and safe cuts. All of it linear, from the pairs of [`crate::pairs`].
 
 use std::ops::Range;
 
-use crate::transcript::{BLANK, Id, Kind, Transcript};
+use crate::pairs::{Answer, End, Pairs};
+use crate::transcript::{Kind, Transcript};
 
 /// A run of messages that is kept or dropped whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,25 +14,23 @@ pub struct Atom {
     pub kind: Kind,
 }
 
-/// What the last message of a table is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The newest one: its calls may still be running.
-    OfList,
-    /// One that others follow.
-    OfPart,
-}
-
 /// For each index 0 to n: whether a cut there would part a call from its result.
 ///
 /// The result of a call that is still running is still to come: it counts as standing at n.
 fn inside_a_step(transcript: &Transcript, end: End) -> Vec<bool> {
     let n = transcript.entries().len();
+    let pairs = Pairs::of(transcript, end);
     let mut reach = 0; // the farthest message that answers a call seen so far
     let mut inside = Vec::with_capacity(n + 1);
-    for (index, answer) in last_answers(transcript, end).into_iter().enumerate() {
+    for (index, entry) in transcript.entries().iter().enumerate() {
         inside.push(index > 0 && index <= reach);
-        reach = reach.max(answer);
+        for answer in pairs.answers.get(transcript.calls_of(entry)).unwrap_or_default() {
+            reach = match *answer {
+                Answer::In(message) => reach.max(message),
+                Answer::Running => n,
+                Answer::Never => reach,
+            };
+        }
     }
     inside.push(n > 0 && n <= reach);
     inside
@@ -96,83 +90,6 @@ pub fn nearest_cut(cuts: impl IntoIterator<Item = usize>, target: usize, n: usiz
         }
     }
     before
-}
-
-/// For each message the last one that answers a call of it: n for a call that is still running, 0 for none.
-fn last_answers(transcript: &Transcript, end: End) -> Vec<usize> {
-    let entries = transcript.entries();
-    let mut answers = vec![0; entries.len()];
-    let mut open = OpenCalls::new(transcript);
-    for (index, entry) in entries.iter().enumerate() {
-        for &id in transcript.results(entry) {
-            if let Some(answer) = open.pop(id).and_then(|caller| answers.get_mut(caller)) {
-                *answer = index;
-            }
-        }
-        for &id in transcript.calls(entry).iter().rev() {
-            open.push(id, index);
-        }
-    }
-    if end == End::OfList
-        && let Some(group) = running_group(transcript)
-    {
-        for caller in open.callers().filter(|caller| group.contains(caller)) {
-            if let Some(answer) = answers.get_mut(caller) {
-                *answer = entries.len();
-            }
-        }
-    }
-    answers
-}
-
-/// The newest messages with calls, one directly after the other, if nothing but results follows them: calls of these
-/// that have no result are still running.
-fn running_group(transcript: &Transcript) -> Option<Range<usize>> {
-    let entries = transcript.entries();
-    let last = entries.iter().rposition(|entry| entry.kind != Kind::Stray)?;
-    let with_calls =
-        |&index: &usize| entries.get(index).is_some_and(|entry| !transcript.calls(entry).is_empty());
-    let first = (0..=last).rev().take_while(with_calls).last()?;
-    Some(first..last + 1)
-}
-
-/// A stack of open calls for each id, all in two flat vectors.
-struct OpenCalls {
-    /// For each id the newest open call.
-    newest: Vec<Option<usize>>,
-    /// For each call: the message that makes it, and the next older open call with its id.
-    calls: Vec<(usize, Option<usize>)>,
-}
-
-impl OpenCalls {
-    fn new(transcript: &Transcript) -> Self {
-        Self { newest: vec![None; transcript.id_count()], calls: Vec::with_capacity(transcript.call_count()) }
-    }
-
-    fn newest_mut(&mut self, id: Id) -> Option<&mut Option<usize>> {
-        self.newest.get_mut(usize::try_from(id).unwrap_or(BLANK as usize))
-    }
-
-    fn push(&mut self, id: Id, caller: usize) {
-        let call = self.calls.len();
-        let older = self.newest_mut(id).and_then(|newest| newest.replace(call));
-        self.calls.push((caller, older));
-    }
-
-    fn pop(&mut self, id: Id) -> Option<usize> {
-        let call = self.newest_mut(id)?.take()?;
-        let (caller, older) = *self.calls.get(call)?;
-        *self.newest_mut(id)? = older;
-        Some(caller)
-    }
-
-    /// The messages of all calls that are still open.
-    fn callers(&self) -> impl Iterator<Item = usize> {
-        self.newest.iter().flat_map(move |&newest| {
-            let call = move |place: Option<usize>| place.and_then(|place| self.calls.get(place));
-            std::iter::successors(call(newest), move |&&(_, older)| call(older)).map(|&(caller, _)| caller)
-        })
-    }
 }
 
 #[cfg(test)]

@@ -127,28 +127,34 @@ impl Transcript {
         &self.entries
     }
 
-    /// The calls of a message, in order.
+    /// The ids of all calls. In a table filled from the start they are in the order of the messages.
     #[must_use]
-    pub fn calls(&self, entry: &Entry) -> &[Id] {
-        self.calls.get(entry.calls.clone()).unwrap_or_default()
+    pub fn calls(&self) -> &[Id] {
+        &self.calls
     }
 
-    /// The results in a message, in order.
+    /// The ids of all results.
     #[must_use]
-    pub fn results(&self, entry: &Entry) -> &[Id] {
-        self.results.get(entry.results.clone()).unwrap_or_default()
+    pub fn results(&self) -> &[Id] {
+        &self.results
+    }
+
+    /// The calls of a message, in order, as places in [`Transcript::calls`].
+    #[must_use]
+    pub fn calls_of(&self, entry: &Entry) -> Range<usize> {
+        entry.calls.clone()
+    }
+
+    /// The results in a message, in order, as places in [`Transcript::results`].
+    #[must_use]
+    pub fn results_of(&self, entry: &Entry) -> Range<usize> {
+        entry.results.clone()
     }
 
     /// How many different ids there are, the blank one included.
     #[must_use]
     pub fn id_count(&self) -> usize {
         self.ids.len()
-    }
-
-    /// How many calls there are in all messages.
-    #[must_use]
-    pub fn call_count(&self) -> usize {
-        self.calls.len()
     }
 }
 
