@@ -41,15 +41,15 @@ if not _OPTIMISED:
         stacklevel=2,
     )
 
+if not TYPE_CHECKING:  # type checkers know the names above and should know no others
 
-def __getattr__(name: str) -> object:
-    """Import on first use what needs slow modules of the standard library (`dataclasses`: 4 to 10 ms)."""
-    if name == "EstimatorConfig":
-        from ctxfast.counting import EstimatorConfig
+    def __getattr__(name: str) -> object:
+        """Import on first use what needs slow modules of the standard library (`dataclasses`: 4 to 10 ms)."""
+        if name == "EstimatorConfig":
+            from ctxfast.counting import EstimatorConfig
 
-        return EstimatorConfig
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return EstimatorConfig
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    return __all__
+    def __dir__() -> list[str]:
+        return __all__

@@ -40,6 +40,7 @@ NAME = "name"  # the name of a called tool
 ARGUMENTS = "arguments"  # its arguments: a string or a JSON value
 ID = "id"  # ids and types of calls and results
 BLOCK = "block"  # a content block that we do not know, counted as its JSON: unknown is not zero
+REST = "rest"  # what else a message says in ways that we do not know, likewise; PicoClaw does not count it
 MEDIA = "media"  # an image, a sound, a file
 
 TEXT_BLOCKS = {
@@ -58,7 +59,12 @@ CALL_BLOCKS = {
     "server_tool_use",
     "mcp_tool_use",
 }  # the last two are answered by the provider itself
-OPAQUE_KEYS = {"signature", "thought_signature", "encrypted_content", "encrypted_index", "cache_control"}
+OPAQUE_KEYS = {"signature", "thought_signature", "cache_control"}  # and all that begin with `encrypted_`
+MEDIA_TYPE_KEYS = {"media_type", "mime_type", "mimeType", "mediaType"}
+PAYLOAD_KEYS = {
+    *("content", "tool_calls", "tool_call_id", "function_call", "refusal", "audio", "media", "system_parts"),
+    *("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"),
+}
 MAX_DEPTH = 64  # of nested blocks and of JSON values
 
 Piece = tuple[str, Any]
@@ -74,7 +80,7 @@ class Reading:
     other: list[Piece] = field(default_factory=list)
     calls: list[str | None] = field(default_factory=list)  # ids of calls that wait for a result; None: blank
     results: list[str | None] = field(default_factory=list)
-    own_text: bool = False  # a user message that is more than tool results
+    own_text: bool = False  # a user message that says something, be it beside tool results
 
 
 def read_message(message: object, path: str) -> Reading:
@@ -87,8 +93,12 @@ def read_message(message: object, path: str) -> Reading:
     reasoning = fields.get("reasoning_content")
     if reasoning is not None:
         reading.other.append((PROSE, expect_str(reasoning, f"{path}.reasoning_content")))
-    elif isinstance(fields.get("reasoning"), str):
-        reading.other.append((ALIAS, fields["reasoning"]))
+    else:
+        for key in ("reasoning", "reasoning_details", "thinking_blocks"):  # three ways to write the same
+            if fields.get(key) is not None:
+                is_text = isinstance(fields[key], str)
+                reading.other.append((ALIAS, fields[key]) if is_text else (REST, (fields[key], f"{path}.{key}")))
+                break
     if fields.get("refusal") is not None:
         reading.other.append((PROSE, expect_str(fields["refusal"], f"{path}.refusal")))
     if fields.get("audio") is not None:
@@ -97,11 +107,11 @@ def read_message(message: object, path: str) -> Reading:
         reading.other.append((MEDIA, None))
 
     read_tool_calls(fields, reading, path)
-    calls_are_listed = bool(reading.calls)  # then `tool_use` blocks of the content repeat them
+    listed = set(reading.calls) - {None}  # `tool_use` blocks of the content that repeat these are not counted again
 
     kind = OUTPUT if is_result_role(reading.role) else PROSE
     content = fields.get("content")
-    read_content(content, kind, reading, f"{path}.content", skip_calls=calls_are_listed)
+    read_content(content, kind, reading, f"{path}.content", listed=listed)
     parts = expect_list(fields.get("system_parts"), f"{path}.system_parts")
     if parts:
         reading.alternative = []
@@ -118,7 +128,11 @@ def read_message(message: object, path: str) -> Reading:
     if reading.role != "assistant":
         reading.calls = []
     if reading.role == "user":
-        reading.own_text = not reading.results or has_own_block(content)
+        reading.own_text = not reading.results or has_text(content)
+    if all(fields.get(key) is None for key in PAYLOAD_KEYS):
+        rest = {key: value for key, value in fields.items() if key != "role" and value is not None}
+        if rest:
+            reading.other.append((REST, (rest, path)))
     return reading
 
 
@@ -156,7 +170,7 @@ def read_called_function(function: object, reading: Reading, path: str) -> None:
 
 
 def read_content(
-    content: object, kind: str, reading: Reading, path: str, *, skip_calls: bool = False, depth: int = 0
+    content: object, kind: str, reading: Reading, path: str, *, listed: set[str | None] | None = None, depth: int = 0
 ) -> None:
     """A string, nothing, or a list of parts."""
     if content is None:
@@ -169,10 +183,10 @@ def read_content(
     if depth > MAX_DEPTH:
         raise MessageValueError(f"at most {MAX_DEPTH} levels of nested blocks", "more", path)
     for index, part in enumerate(content):
-        read_part(part, kind, reading, f"{path}[{index}]", skip_calls, depth)
+        read_part(part, kind, reading, f"{path}[{index}]", listed or set(), depth)
 
 
-def read_part(part: object, kind: str, reading: Reading, path: str, skip_calls: bool, depth: int) -> None:
+def read_part(part: object, kind: str, reading: Reading, path: str, listed: set[str | None], depth: int) -> None:
     """One part of a content list: a bare string or a block that says its `type`."""
     if isinstance(part, str):
         reading.content.append((kind, part))
@@ -192,7 +206,7 @@ def read_part(part: object, kind: str, reading: Reading, path: str, skip_calls: 
     elif block_type == "document":
         read_document(fields, kind, reading, path, depth)
     elif block_type in CALL_BLOCKS:
-        if block_type == "tool_use" and skip_calls:
+        if block_type == "tool_use" and isinstance(fields.get("id"), str) and fields["id"] in listed:
             return
         if fields.get("id") is not None:
             reading.content.append((ID, expect_str(fields["id"], f"{path}.id")))
@@ -228,11 +242,15 @@ def read_document(fields: dict[str, Any], kind: str, reading: Reading, path: str
         reading.content.append((MEDIA, None))
 
 
-def has_own_block(content: object) -> bool:
-    """Whether a user message that carries tool results says something besides."""
-    return isinstance(content, (list, tuple)) and any(
-        isinstance(part, str) or read_fields(part, "").get("type") != "tool_result" for part in content
-    )
+def has_text(content: Any) -> bool:
+    """Whether a user message that carries tool results says something besides: an image alone is no task."""
+    for part in content:
+        text = part if isinstance(part, str) else None
+        if text is None and (fields := read_fields(part, "")).get("type") in ("text", "input_text"):
+            text = fields.get("text")
+        if isinstance(text, str) and text.strip():
+            return True
+    return False
 
 
 def is_result_role(role: str) -> bool:
@@ -253,7 +271,10 @@ def read_fields(value: object, path: str) -> dict[str, Any]:
         attributes = getattr(value, "__dict__", None)
         if not isinstance(attributes, dict):
             raise MessageTypeError("a dict or an object with attributes", f"`{type(value).__name__}`", path)
-        fields = {**attributes, **(getattr(value, "__pydantic_extra__", None) or {})}
+        extra = getattr(value, "__pydantic_extra__", None) or {}
+        fields = {**attributes, **{key: item for key, item in extra.items() if item is not None}}
+        if not fields:  # a function, an exception, a class without fields
+            raise MessageTypeError("a dict or an object with attributes", f"`{type(value).__name__}`", path)
     for key in fields:
         if not isinstance(key, str):
             raise MessageTypeError("string keys", f"`{type(key).__name__}`", path)
@@ -283,24 +304,67 @@ def expect_messages(messages: object) -> Sequence[Any]:
     return messages
 
 
-def json_text(value: object, path: str, *, skip: frozenset[str] | set[str] = frozenset()) -> str:
-    """Compact JSON, non-ASCII characters as they are, objects as their fields, keys in `skip` left out."""
-    return json.dumps(plain(value, path, skip, ()), ensure_ascii=False, separators=(",", ":"))
+def json_text(value: object, path: str) -> str:
+    """Compact JSON of arguments and schemas, non-ASCII characters as they are, objects as their fields."""
+    return dump(plain(value, path, None, ()))
 
 
-def plain(value: object, path: str, skip: frozenset[str] | set[str], above: tuple[int, ...]) -> Any:
-    """The value as dicts, lists, strings, numbers, booleans and nothing else."""
+def block_text(value: object, path: str) -> tuple[str, int]:
+    """Compact JSON of what we do not know, without what is no text; and how many media are in it."""
+    media: list[str] = []
+    return dump(plain(value, path, media, ())), len(media)
+
+
+def dump(value: object) -> str:
+    """Compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def plain(value: object, path: str, media: list[str] | None, above: tuple[int, ...]) -> Any:
+    """The value as dicts, lists, strings, numbers, booleans and nothing else.
+
+    With a list for `media`: opaque fields are left out, and data of media go to that list.
+    """
+    if media is not None and is_media(value):
+        media.append(path)
+        return ""
+    if isinstance(value, int) and value.bit_length() > 14_000:
+        raise MessageValueError("an integer of at most 4,000 digits", "more", path)
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if len(above) >= MAX_DEPTH or id(value) in above:
         raise MessageValueError(f"JSON of at most {MAX_DEPTH} levels", "a cycle or more", path)
     above = (*above, id(value))
     if isinstance(value, (list, tuple)):
-        return [plain(item, f"{path}[{index}]", skip, above) for index, item in enumerate(value)]
+        return [plain(item, f"{path}[{index}]", media, above) for index, item in enumerate(value)]
     fields = read_fields(value, path)
     if not isinstance(value, dict):  # an SDK's object: what was not sent is `None`
         fields = {key: item for key, item in fields.items() if item is not None}
-    return {key: plain(item, f"{path}.{key}", skip, above) for key, item in fields.items() if key not in skip}
+    result = {}
+    for key, item in fields.items():
+        if media is not None and (key in OPAQUE_KEYS or key.startswith("encrypted_")):
+            continue
+        if media is not None and key in ("data", "blob") and isinstance(item, (str, bytes, bytearray)):
+            of = fields.get("type")
+            if of == "base64" or MEDIA_TYPE_KEYS & fields.keys():
+                media.append(path)
+                continue
+            if isinstance(of, str) and (of.endswith("encrypted") or of == "redacted_thinking"):
+                continue
+        result[key] = plain(item, f"{path}.{printable(key)}", media, above)
+    return result
+
+
+def printable(key: str) -> str:
+    """A key as it is shown in the path of an error: lone surrogates cannot be printed."""
+    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in key)
+
+
+def is_media(value: object) -> bool:
+    """Bytes, and data URLs: their characters are no text."""
+    if isinstance(value, str):
+        return value.startswith("data:") and ";base64," in value[:256] and max(value) <= "\xff"
+    return isinstance(value, (bytes, bytearray))
 
 
 # ------------------------------------------------------------------------------------------------- 2. count tokens
@@ -437,15 +501,18 @@ class FlatCounter(Counter):
         if kind == MEDIA:
             weight[MEDIA] = 1
             return weight
-        if kind == ALIAS and mixed:
+        if kind in (ALIAS, REST) and mixed:
             return weight
-        if kind in (ARGUMENTS, BLOCK):
-            value, path = value
-            if not isinstance(value, str):
-                skip: set[str] = OPAQUE_KEYS if kind == BLOCK else set()
-                text = json_text(value, path, skip=skip)
-                value = text if not mixed else go_json(json.loads(text, parse_int=float))
-        is_prose = kind in (PROSE, ALIAS)
+        if kind in (BLOCK, REST):
+            text, weight[MEDIA] = block_text(*value)
+        elif kind == ARGUMENTS and not isinstance(value[0], str):
+            text = json_text(*value)
+        else:
+            text = value[0] if kind == ARGUMENTS else value
+        if mixed and text is not value and not (kind == ARGUMENTS and text is value[0]):
+            text = go_json(json.loads(text, parse_int=float))
+        value = text
+        is_prose = kind in (PROSE, ALIAS, REST)
         in_chars = self.config.unit == "chars" or (mixed and kind in (PROSE, OUTPUT))
         thai_units = 0
         if self.config.thai_per_token is not None:
@@ -490,7 +557,7 @@ def picoclaw(version: Literal["4.0", "2.5"]) -> FlatCounter:
 
 
 def default_counter() -> FlatCounter:
-    """2.5 characters per token, rounded up: errs upwards on English, code and JSON for every current vocabulary."""
+    """2.5 characters per token, rounded up; see `TokenCounter.default` for where that errs upwards and where not."""
     return FlatCounter(EstimatorConfig(chars_per_token=2.5))
 
 
@@ -529,11 +596,12 @@ class CallableCounter(Counter):
             return self.media_tokens
         if kind == ID:
             return 0
-        if kind in (ARGUMENTS, BLOCK):
-            value, path = value
-            if not isinstance(value, str):
-                value = json_text(value, path, skip=OPAQUE_KEYS if kind == BLOCK else set())
-        return self.text(value) if value else 0
+        media = 0
+        if kind in (BLOCK, REST):
+            value, media = block_text(*value)
+        elif kind == ARGUMENTS:
+            value = value[0] if isinstance(value[0], str) else json_text(*value)
+        return (self.text(value) if value else 0) + media * self.media_tokens
 
     def tools(self, tools: Sequence[object] | None) -> int:
         """Tokens of tool definitions: name, description and schema each by itself, and a frame."""
@@ -638,10 +706,10 @@ def table(messages: Sequence[object]) -> list[Entry]:
             kind = SYSTEM
         elif reading.role == "assistant":
             kind = STEP
-        elif reading.role == "user" and reading.own_text:
-            kind = USER
         elif reading.results:
             kind = STRAY  # results, which belong to a step unless their call is nowhere
+        elif reading.role == "user":
+            kind = USER
         else:
             kind = OTHER
         entries.append(Entry(kind, reading.calls, reading.results, reading.own_text))
@@ -671,7 +739,7 @@ def live_calls(entries: Sequence[Entry], unanswered: Sequence[int]) -> list[int]
     Messages with calls that stand directly one after the other are one group of parallel calls.
     """
     last = len(entries) - 1
-    while last >= 0 and entries[last].kind == STRAY:
+    while last >= 0 and entries[last].kind == STRAY and not entries[last].own_text:
         last -= 1
     first = last
     while first > 0 and entries[first].calls and entries[first - 1].calls:
@@ -788,10 +856,10 @@ def select_fresh_tail(
 ) -> FreshTail:
     """The newest atoms within `budget`, with the user messages that they need pinned in front.
 
-    In this order: the newest atom, always; the task (the newest real user message) and the head (the user message
-    that opens the turn into which the cut falls); then older atoms, whole, while everything together fits. Up to the
-    start of the `min_turns`-th newest turn the limit is `max_tokens` instead. System messages at the start of the
-    list stay in front and are not part of the budget.
+    In this order: the newest atom, always; the task (the newest real user message); the head (the user message that
+    opens the turn into which the cut falls), unless it does not fit; older atoms, whole, while everything fits.
+    Up to the start of the `min_turns`-th newest turn the limit is `max_tokens` instead. System messages at the start
+    of the list stay in front and are not part of the budget.
     """
     budget = check_budget(budget, "budget")
     most = budget if max_tokens is None else check_budget(max_tokens, "max_tokens")
@@ -808,6 +876,8 @@ def select_fresh_tail(
     body = next((index for index, entry in enumerate(entries) if entry.kind != SYSTEM), n)  # leading system: [0:body]
     units = [(start, stop, kind) for start, stop, kind in kinds_of_atoms(entries) if start >= body]
 
+    dropped: set[int] = set()  # a head that does not fit
+
     def pin(index: int) -> Any:
         """A user message to put in front; of one that also carries tool results, the rest."""
         return without_results(messages[index]) if entries[index].results else messages[index]
@@ -817,7 +887,7 @@ def select_fresh_tail(
         opener = next((kind for start, _, kind in units if start >= cut and kind != SYSTEM), None)
         heads = [i for i in range(cut) if is_user(entries[i]) and not is_before_results(entries, i)]
         split = opener != USER and bool(heads)
-        pins = {heads[-1]} if split else set()
+        pins = {heads[-1]} - dropped if split else set()
         task = [i for i in range(n) if is_user(entries[i])][-1:]
         pins |= {i for i in task if i < cut}
         whole_turns = sum(start >= cut and kind == USER for start, _, kind in units)
@@ -833,9 +903,10 @@ def select_fresh_tail(
 
     chosen = units[-1][0] if units else n
     pins, turns, split = suffix(chosen)
-    if len(pins) > 1 and cost(chosen, pins) > limit(turns):
-        pins = pins[1:]  # the head does not fit beside the task
-    elif cost(chosen, pins) <= limit(turns):
+    task = [i for i in range(n) if is_user(entries[i])][-1:]
+    if split and cost(chosen, pins) > limit(turns) and pins[0] not in task:
+        dropped.add(pins.pop(0))  # the head does not fit beside the newest atom and the task
+    if cost(chosen, pins) <= limit(turns):
         for start, _, _ in reversed(units[:-1]):
             next_pins, next_turns, next_split = suffix(start)
             if cost(start, next_pins) > limit(next_turns):

@@ -11,12 +11,19 @@ TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all o
 if TYPE_CHECKING:
     # The generated stub cannot say that the kept messages have the type of the messages that came in.
     from collections.abc import Sequence
-    from typing import Generic, TypeVar
+    from typing import ClassVar, Generic, TypeVar, final
 
     M = TypeVar("M")
 
+    @final
     class FreshTail(Generic[M]):
-        """What `select_fresh_tail` has chosen. Frozen."""
+        """What `select_fresh_tail` has chosen. Its fields cannot be set."""
+
+        __hash__: ClassVar[None]  # type: ignore[assignment]
+
+        def __eq__(self, other: object, /) -> bool:
+            """Whether the same was chosen, with equal messages."""
+            raise NotImplementedError
 
         @property
         def start(self) -> int:
@@ -61,7 +68,15 @@ if TYPE_CHECKING:
         max_tokens: float | None = None,
         counter: _core.TokenCounter | None = None,
     ) -> FreshTail[M]:
-        """See `help(ctxfast.select_fresh_tail)`."""
+        """The newest messages that fit a budget, and the user messages that they need.
+
+        One budget in tokens of `counter`, in this order: the newest atom, always; the task (the newest user message
+        that says something) and the head (the one that opens the turn into which the cut falls), pinned in front;
+        older atoms, whole, while everything fits. Up to the start of the `min_turns`-th newest turn the limit is
+        `max_tokens` (default: `budget`). System messages at the start stay and are not counted. Raises `BudgetError`
+        for a budget below 1. The whole text: `help(ctxfast.select_fresh_tail)`.
+        """
+        raise NotImplementedError
 
 else:
     FreshTail = _core.FreshTail

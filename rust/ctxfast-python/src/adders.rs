@@ -81,8 +81,11 @@ impl<'py> Visit<'py> for FlatAdder<'_> {
     }
 
     fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
-        let length = json::length(value, keys, self.flat.escapes())?;
-        self.flat.weigh_json(kind, length, &mut self.weight);
+        if !self.flat.ignores(kind) {
+            let (length, media) = json::length(value, keys, self.flat.escapes())?;
+            self.flat.weigh_json(kind, length, &mut self.weight);
+            self.weight.media += media;
+        }
         Ok(())
     }
 
@@ -145,7 +148,9 @@ impl<'py> Visit<'py> for CallableAdder<'_> {
     }
 
     fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
-        self.text(kind, &json::text(value, keys)?)
+        let (text, media) = json::text(value, keys)?;
+        self.media += media;
+        self.text(kind, &text)
     }
 
     fn media(&mut self) {

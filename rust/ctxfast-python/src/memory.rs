@@ -1,8 +1,8 @@
 //! Python's memory, read in place: strings and dicts. The only `unsafe` of this crate.
 //!
-//! PyO3 offers both safely. Its view of a string is not inlined and its dict iterator takes and gives back a
-//! reference for each key and value, wanted or not, and can panic; together they took more than half of the
-//! instructions of a count.
+//! PyO3's own view of a string (unsafe as well) is not inlined, and its dict iterator takes and gives back a reference
+//! for each key and value, wanted or not, and can panic; together they took more than half of the instructions of a
+//! count.
 
 use ctxfast::text::Text;
 use pyo3::ffi;
@@ -47,6 +47,9 @@ unsafe fn view_of<'a>(string: *mut ffi::PyObject) -> Text<'a> {
     // platforms: `tests/test_storage.py` reads strings of every width wherever wheels are tested.
     unsafe {
         let length = length_of(string);
+        if length == 0 {
+            return Text::Ucs1(&[]);
+        }
         let data = ffi::PyUnicode_DATA(string);
         match ffi::PyUnicode_KIND(string) {
             ffi::PyUnicode_1BYTE_KIND => Text::Ucs1(std::slice::from_raw_parts(data.cast(), length)),
@@ -65,7 +68,10 @@ unsafe fn length_of(string: *mut ffi::PyObject) -> usize {
     // 3.12) gets it here; where even that fails, its length says 0.
     unsafe {
         #[allow(deprecated, reason = "needed before Python 3.12, nothing from then on")]
-        ffi::PyUnicode_READY(string);
+        if ffi::PyUnicode_READY(string) != 0 {
+            ffi::PyErr_Clear(); // no memory for it
+            return 0;
+        }
         usize::try_from(ffi::PyUnicode_GET_LENGTH(string)).unwrap_or(0)
     }
 }
@@ -106,7 +112,7 @@ pub(crate) trait Slots<'py>: Default {
 #[expect(unsafe_code, reason = "iteration over borrowed keys and values")]
 pub(crate) fn fill<'py>(slots: &mut impl Slots<'py>, dict: &Bound<'py, PyDict>) -> Read<()> {
     let py = dict.py();
-    with_critical_section(dict, || {
+    let stranger = with_critical_section(dict, || {
         let mut position = 0;
         let mut key = std::ptr::null_mut();
         let mut value = std::ptr::null_mut();
@@ -117,7 +123,7 @@ pub(crate) fn fill<'py>(slots: &mut impl Slots<'py>, dict: &Bound<'py, PyDict>) 
             while ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, &raw mut value) != 0 {
                 let Some(key) = one_byte_text_of(key) else {
                     if ffi::PyUnicode_Check(key) == 0 {
-                        return Err(Error::wrong_type("string keys", &Bound::from_borrowed_ptr(py, key)));
+                        return Bound::from_borrowed_ptr_or_opt(py, key);
                     }
                     continue;
                 };
@@ -126,8 +132,12 @@ pub(crate) fn fill<'py>(slots: &mut impl Slots<'py>, dict: &Bound<'py, PyDict>) 
                 });
             }
         }
-        Ok(())
-    })
+        None
+    });
+    match stranger {
+        None => Ok(()),
+        Some(key) => Err(Error::wrong_type("string keys", &key)),
+    }
 }
 
 /// Defines a struct of wanted fields, each with the key that it has in Python. Those after `rare` lie in a box of their

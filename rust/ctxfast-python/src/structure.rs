@@ -30,8 +30,8 @@ pub(crate) fn atoms(messages: &Bound<'_, PyAny>) -> PyResult<Vec<(usize, usize)>
 
 /// Indices of the user messages that open a turn.
 ///
-/// A message of tool results opens none, nor does a user message that arrived inside a step, nor one of Anthropic's form
-/// that carries results and text. Each is a safe cut.
+/// A message that carries tool results opens none, be there text beside them, nor does a user message that arrived inside
+/// a step. Each is a safe cut.
 #[pyfunction]
 #[pyo3(signature = (messages: "Sequence[object]"))]
 pub(crate) fn turn_starts(messages: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
@@ -49,6 +49,8 @@ pub(crate) fn step_starts(messages: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
 
 /// All indices, 0 to `len(messages)`, at which no call lies before with its result at or after.
 ///
+/// Results whose call is nowhere (duplicates, orphans) make no index unsafe; `atoms` keeps them with the step before.
+///
 /// The results of calls that are still running (the list ends in calls with nothing but results after them) are still to
 /// come and count as standing at the end: then `len(messages)` is no safe cut, nor is any index behind such a call. A call
 /// that was interrupted long ago blocks nothing.
@@ -58,7 +60,8 @@ pub(crate) fn safe_cuts(messages: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     Ok(steps::safe_cuts(&table(messages)?))
 }
 
-/// Where to cut near `target`: the largest safe cut in 1 to `target`, else the next one below `len(messages)`, else 0.
+/// Where to cut near `target`: the largest safe cut in 1 to `target`, else the next one below `len(messages)`, else 0,
+/// which means: cut nothing.
 ///
 /// `mode="role"` is PicoClaw's rule, for drop-in use: every message of role user is a cut, and `target` itself in a list
 /// without any. It can part a call from its result.
@@ -126,7 +129,7 @@ impl<'t> Noter<'t> {
 
     /// Says what it was.
     pub(crate) fn close(self, shape: Shape) {
-        self.transcript.close(Kind::of(shape.role, shape.own_text, shape.has_results), shape.own_text);
+        self.transcript.close(Kind::of(shape.role, shape.has_results), shape.own_text);
     }
 }
 

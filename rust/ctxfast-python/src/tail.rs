@@ -26,16 +26,18 @@ pub(crate) fn fresh_tail_budget(usable_tokens: &Bound<'_, PyAny>) -> PyResult<u6
 
 /// The newest messages that fit a budget, and the user messages that they need.
 ///
-/// One budget, in this order: (1) the newest atom, always; (2) the task, which is the newest real user message, and the
-/// head, the user message that opens the turn into which the cut falls, pinned in front if they lie before the tail;
-/// (3) older atoms, whole, while everything together fits. If the head does not fit, the tail starts at the next turn.
-/// Up to the start of the `min_turns`-th newest turn the limit is `max_tokens` (default: `budget`) instead of `budget`.
+/// One budget, in this order: (1) the newest atom, always; (2) the task, which is the newest user message that says
+/// something, and the head, the user message that opens the turn into which the cut falls, pinned in front if they lie
+/// before the tail; (3) older atoms, whole, while everything together fits. If the head does not fit, the tail starts at
+/// the next turn; inside the newest turn it is left out. Up to the start of the `min_turns`-th newest turn the limit is `max_tokens` (default: `budget`) instead of `budget`.
 ///
 /// System messages at the start of the list stay in front and are not part of the budget. Messages are the same objects
 /// in a new list; only of a pinned user message that also carries tool results the rest is a new dict.
 ///
-/// The walk starts at the end and reads no more messages than it keeps, but for a look back for the user message that
-/// opened a long turn; messages that are not read are not checked. Budgets are in tokens of `counter` (default:
+/// The walk starts at the end and reads few more messages than it keeps, but for a glance back for the user message that
+/// opened a long turn (a user message directly before tool results came in the middle of a step and opened none); only a
+/// result without a call in the newest messages makes it read on until it knows. Messages that are not read are not
+/// checked. `tokens` leaves out the system messages in front. Budgets are in tokens of `counter` (default:
 /// `TokenCounter.default()`). Raises `BudgetError` for a budget below 1 or a `max_tokens` below the budget.
 #[pyfunction]
 #[pyo3(
@@ -69,7 +71,7 @@ pub(crate) fn select_fresh_tail<'py>(
     let items = Items::of_messages(messages)?;
     let mut conversation = Messages { items: &items, count: items.len(), counter };
     let tail = select(&mut conversation, Limits { budget, max_tokens, min_turns })?;
-    let kept = kept(&items, &tail)?;
+    let kept = kept(&items, conversation.count, &tail, py)?;
     Ok(FreshTail { tail, messages: kept.unbind() })
 }
 
@@ -151,24 +153,25 @@ impl FreshTail {
 }
 
 /// Leading system messages, pinned ones, the tail.
-fn kept<'py>(items: &Items<'_, 'py>, tail: &Tail) -> Read<Bound<'py, PyList>> {
-    let list = match items {
-        Items::List(list) => list.get_slice(tail.start, list.len()),
-        Items::Tuple(tuple) => tuple.get_slice(tail.start, tuple.len()).to_list(),
-    };
-    let mut place = 0;
+fn kept<'py>(items: &Items<'_, 'py>, count: usize, tail: &Tail, py: Python<'py>) -> Read<Bound<'py, PyList>> {
+    let front = PyList::empty(py);
     for index in 0..tail.leading.min(tail.start) {
-        list.insert(place, items.get(index)?)?;
-        place += 1;
+        front.append(items.get(index)?)?;
     }
     for &index in &tail.pinned {
         let message = items.get(index)?;
         let (_, has_results) = user(&message).at_index(index).at_key("messages")?;
-        let message = if has_results { without_results(&message)?.into_any() } else { message };
-        list.insert(place, message)?;
-        place += 1;
+        front.append(if has_results { without_results(&message)?.into_any() } else { message })?;
     }
-    Ok(list)
+    let rest = match items {
+        Items::List(list) => list.get_slice(tail.start, count),
+        Items::Tuple(tuple) => tuple.get_slice(tail.start, count).to_list(),
+    };
+    if front.is_empty() {
+        return Ok(rest);
+    }
+    front.set_slice(front.len(), front.len(), &rest)?;
+    Ok(front)
 }
 
 /// The messages as the core asks for them.

@@ -105,7 +105,7 @@ impl Backwards {
             }
         }
         self.ending = match self.ending {
-            Ending::Results if entry.kind == Kind::Stray => Ending::Results,
+            Ending::Results if entry.kind == Kind::Stray && !entry.own_text => Ending::Results,
             Ending::Results | Ending::Group if !calls.is_empty() => Ending::Group,
             _ => Ending::Over,
         };

@@ -89,9 +89,16 @@ impl Flat {
     /// PicoClaw's estimator as upstream has it: 2.5 characters per token, rounded down.
     pub const PICOCLAW_2_5: Flat = Flat { per_token: 2.5, rounding: Rounding::Down, ..Flat::PICOCLAW_4 };
 
-    /// The default: 2.5 code points per token, rounded up. English, code and JSON have more characters per token in
-    /// every current vocabulary, so totals err upwards.
+    /// The default: 2.5 code points per token, rounded up. English prose and source code have more characters per token
+    /// in the vocabularies of GPT and of Claude up to 4.6, so their totals err upwards.
     pub const ERRS_UPWARDS: Flat = Flat { per_token: 2.5, unit: Unit::Chars, ..Flat::PICOCLAW_4 };
+
+    /// Whether a kind of text counts nothing: PicoClaw does not know of some.
+    #[inline]
+    #[must_use]
+    pub fn ignores(&self, kind: Kind) -> bool {
+        self.unit == Unit::Mixed && kind == Kind::Alias
+    }
 
     /// How strings are escaped where a value is counted as its JSON.
     #[must_use]
@@ -121,7 +128,7 @@ impl Flat {
         let in_chars = match self.unit {
             Unit::Chars => true,
             Unit::Bytes => false,
-            Unit::Mixed if kind == Kind::Alias => return,
+            Unit::Mixed if self.ignores(kind) => return,
             Unit::Mixed => matches!(kind, Kind::Prose | Kind::Output),
         };
         let units = if in_chars { text.chars() } else { text.utf8_bytes() };

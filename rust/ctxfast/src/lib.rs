@@ -28,3 +28,4 @@ pub mod steps;
 pub mod tail;
 pub mod text;
 pub mod transcript;
+pub mod validate;

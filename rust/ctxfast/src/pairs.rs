@@ -86,7 +86,7 @@ impl Pairs {
 /// that have no result are still running.
 fn running_group(transcript: &Transcript) -> Option<Range<usize>> {
     let entries = transcript.entries();
-    let last = entries.iter().rposition(|entry| entry.kind != Kind::Stray)?;
+    let last = entries.iter().rposition(|entry| entry.kind != Kind::Stray || entry.own_text)?;
     let with_calls =
         |&index: &usize| entries.get(index).is_some_and(|entry| !transcript.calls_of(entry).is_empty());
     let first = (0..=last).rev().take_while(with_calls).last()?;

@@ -7,7 +7,8 @@ pub enum Kind {
     Prose,
     /// What tools say.
     Output,
-    /// `reasoning`, where there is no `reasoning_content`; PicoClaw does not know it.
+    /// `reasoning` where there is no `reasoning_content`, and what a message says in ways that we do not know; PicoClaw
+    /// counts neither.
     Alias,
     /// Names and descriptions of tools.
     Name,

@@ -116,12 +116,12 @@ pub(crate) mod tests {
         }
         let kind = match role {
             "S" => Kind::System,
-            "U" | "M" => Kind::User,
+            "U" => Kind::User,
             "A" => Kind::Step,
-            "T" => Kind::Stray,
+            "T" | "M" => Kind::Stray,
             _ => Kind::Other,
         };
-        transcript.close(kind, kind == Kind::User);
+        transcript.close(kind, role == "U" || role == "M");
     }
 
     /// Where atoms start, and n.

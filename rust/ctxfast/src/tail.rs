@@ -71,8 +71,9 @@ pub struct Tail {
     pub over_budget: bool,
 }
 
-/// Selects the tail. In this order: the newest atom, always; the task (the newest real user message) and the head (the
-/// user message that opens the turn into which the cut falls); then older atoms, whole, while everything together fits.
+/// Selects the tail. In this order: the newest atom, always; the task (the newest real user message); the head (the user
+/// message that opens the turn into which the cut falls), unless it does not fit; older atoms, whole, while everything
+/// fits.
 ///
 /// # Errors
 /// A message cannot be read.
@@ -83,31 +84,26 @@ pub fn select<C: Conversation>(conversation: &mut C, limits: Limits) -> Result<T
         leading += 1;
     }
     let mut walk = Backwards::new(leading, count);
-    let mut users = Users { leading, head: Pin::Unknown, task: Pin::Unknown };
+    let mut users = Users { leading, head: Pin::Unknown, task: Pin::Unknown, dropped: None };
     let mut state = State { start: count, ..State::default() };
     let mut chosen = Tail { leading, start: count, ..Tail::default() };
-    let mut first = true;
+    let mut is_newest = true;
     while let Some(atom) = walk.next(conversation)? {
         state.add(&atom);
         let mut next = users.tail(conversation, &state)?;
-        if first {
-            if next.pinned.len() > 1 && next.tokens > limits.of(next.turns) {
-                // the head does not fit beside the task
-                next.pinned.remove(0);
-                next.tokens = state.tokens + users.task.tokens();
-                next.over_budget = next.tokens > limits.of(next.turns);
-                return Ok(next);
+        if is_newest {
+            if next.tokens > limits.of(next.turns) && users.drop_head() {
+                next = users.tail(conversation, &state)?;
             }
             next.over_budget = next.tokens > limits.of(next.turns);
-        }
-        if !first && next.tokens > limits.of(next.turns) {
+        } else if next.tokens > limits.of(next.turns) {
             break;
         }
+        is_newest = false;
         chosen = next;
         if chosen.over_budget {
             break;
         }
-        first = false;
     }
     Ok(chosen)
 }
@@ -148,6 +144,8 @@ struct Users {
     leading: usize,
     head: Pin,
     task: Pin,
+    /// A head that does not fit.
+    dropped: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,10 +156,6 @@ enum Pin {
 }
 
 impl Pin {
-    fn tokens(self) -> u64 {
-        if let Pin::At { tokens, .. } = self { tokens } else { 0 }
-    }
-
     /// Whether what is known still holds for a tail that starts at `start`.
     fn holds(self, start: usize) -> bool {
         match self {
@@ -195,15 +189,28 @@ impl Users {
                     _ => self.look_back(conversation, state.start, Wanted::OpensTurn)?,
                 };
             }
-            if tail.pin(self.head) {
+            if let Pin::At { index, .. } = self.head {
                 tail.turns += 1;
                 tail.split_turn = true;
+                if self.dropped != Some(index) {
+                    tail.pin(self.head);
+                }
             }
         }
-        if task != self.head || tail.pinned.is_empty() {
+        if task != self.head || !tail.split_turn {
             tail.pin(task);
         }
         Ok(tail)
+    }
+
+    /// Leaves out the head, unless it is the task. Returns whether there is one to leave out.
+    fn drop_head(&mut self) -> bool {
+        let Pin::At { index, .. } = self.head else { return false };
+        if self.head == self.task {
+            return false;
+        }
+        self.dropped = Some(index);
+        true
     }
 
     /// The newest real user message before `start` that is wanted.

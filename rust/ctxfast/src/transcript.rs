@@ -14,25 +14,25 @@ use crate::text::Text;
 pub enum Kind {
     /// A system or developer message: a run of them is one atom.
     System,
-    /// A user message that says something of its own: it opens a turn, unless it stands inside a step.
+    /// A user message without tool results: it opens a turn, unless it stands inside a step.
     User,
     /// An assistant message: it opens a step.
     Step,
-    /// Nothing but tool results. They belong to a step, unless their calls are nowhere.
+    /// Tool results, perhaps with text of the user. They belong to a step, unless their calls are nowhere.
     Stray,
     /// Anything else.
     Other,
 }
 
 impl Kind {
-    /// The kind of a message of a role; `own_text` says that a user message is more than tool results.
+    /// The kind of a message of a role.
     #[must_use]
-    pub fn of(role: Role, own_text: bool, has_results: bool) -> Self {
+    pub fn of(role: Role, has_results: bool) -> Self {
         match role {
             Role::System => Self::System,
             Role::Assistant => Self::Step,
-            Role::User if own_text => Self::User,
             _ if has_results => Self::Stray,
+            Role::User => Self::User,
             _ => Self::Other,
         }
     }
@@ -43,7 +43,7 @@ impl Kind {
 pub struct Entry {
     /// What an atom is that begins here.
     pub kind: Kind,
-    /// A user message with something of its own, be it beside tool results.
+    /// A user message that says something, be it beside tool results: it can be the task.
     pub own_text: bool,
     calls: Range<usize>,
     results: Range<usize>,
@@ -151,6 +151,12 @@ impl Transcript {
         entry.results.clone()
     }
 
+    /// The text of an id; empty for the blank one.
+    #[must_use]
+    pub fn id_text(&self, id: Id) -> String {
+        self.ids.text(id)
+    }
+
     /// How many different ids there are, the blank one included.
     #[must_use]
     pub fn id_count(&self) -> usize {
@@ -207,6 +213,20 @@ impl Ids {
         1 + self.ends.len()
     }
 
+    fn text(&self, id: Id) -> String {
+        let Some(place) = (id as usize).checked_sub(1) else { return String::new() };
+        let Some((&wide, key)) = key_at(&self.keys, &self.ends, place).split_last() else {
+            return String::new();
+        };
+        let char = |point| char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER);
+        if wide == 0 {
+            return key.iter().map(|&byte| char::from(byte)).collect();
+        }
+        key.chunks_exact(4)
+            .map(|bytes| char(u32::from_le_bytes(bytes.try_into().unwrap_or_default())))
+            .collect()
+    }
+
     fn clear(&mut self) {
         self.keys.clear();
         self.ends.clear();
@@ -254,6 +274,8 @@ mod tests {
         assert_eq!(ids.number(None), BLANK);
         assert_eq!(ids.number(Some(" \u{1f}\u{a0}".into())), BLANK);
         assert_eq!(ids.len(), 101);
+        assert_eq!(ids.text(8), "call_7");
+        assert_eq!(ids.text(BLANK), "");
     }
 
     #[test]
@@ -261,6 +283,7 @@ mod tests {
         let mut ids = Ids::default();
         let wide = ids.number(Some(Text::Ucs2(&[0x100])));
         assert_eq!(ids.number(Some("\u{100}".into())), wide);
+        assert_eq!(ids.text(wide), "\u{100}");
         assert_ne!(ids.number(Some(Text::Ucs1(&[0, 1, 0, 0]))), wide);
         assert_eq!(ids.number(Some("é".into())), ids.number(Some(Text::Ucs1(&[0xe9]))));
     }

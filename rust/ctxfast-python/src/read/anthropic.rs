@@ -19,7 +19,7 @@ wanted! {
     }
 }
 
-impl<'py, V: Visit<'py>> Content<'_, V> {
+impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
     /// A content block. Returns whether it is of this form.
     pub(super) fn anthropic_block(
         &mut self,
@@ -31,7 +31,7 @@ impl<'py, V: Visit<'py>> Content<'_, V> {
         match name {
             b"thinking" => text_field(fields.thinking.as_ref(), "thinking", kind, self.visit)?,
             b"redacted_thinking" => {} // opaque
-            b"tool_use" if self.calls_are_listed => {}
+            b"tool_use" if self.is_listed(fields.id.as_ref())? => {}
             // the last two are answered by the provider itself
             b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => {
                 text_field(fields.id.as_ref(), "id", Kind::Id, self.visit)?;
@@ -48,6 +48,7 @@ impl<'py, V: Visit<'py>> Content<'_, V> {
                 }
                 if depth == 0 && self.role == Role::User {
                     self.has_results = true;
+                    self.late_result |= self.own_blocks;
                     self.visit.result(fields.tool_use_id.as_ref().and_then(|id| id.cast().ok()));
                 }
             }

@@ -26,18 +26,21 @@ fn fill_from_object<'py>(fields: &mut impl Slots<'py>, object: &Bound<'py, PyAny
     dicts_of_object(object)?.iter().rev().try_for_each(|dict| fill(fields, dict))
 }
 
-/// What an object holds: its `__dict__`, and what a pydantic model was given beyond its fields.
+/// What an object holds: its `__dict__`, and what a pydantic model was given beyond its fields. Something without
+/// fields (a function, an exception) is no message.
 pub(crate) fn dicts_of_object<'py>(object: &Bound<'py, PyAny>) -> Read<Vec<Bound<'py, PyDict>>> {
     let py = object.py();
-    let dict = object.getattr_opt(intern!(py, "__dict__"))?.and_then(|dict| dict.cast_into::<PyDict>().ok());
-    let Some(dict) = dict else {
+    let mut dicts = Vec::new();
+    dicts.extend(
+        object.getattr_opt(intern!(py, "__dict__"))?.and_then(|dict| dict.cast_into::<PyDict>().ok()),
+    );
+    // asked of the type first: an object may have a `__getattr__` of its own
+    let extra = intern!(py, "__pydantic_extra__");
+    if object.get_type().getattr_opt(extra)?.is_some() {
+        dicts.extend(object.getattr_opt(extra)?.and_then(|dict| dict.cast_into::<PyDict>().ok()));
+    }
+    if dicts.iter().all(PyDictMethods::is_empty) {
         return Err(Error::wrong_type("a dict or an object with attributes", object));
-    };
-    let mut dicts = vec![dict];
-    if let Some(extra) = object.getattr_opt(intern!(py, "__pydantic_extra__"))?
-        && let Ok(extra) = extra.cast_into::<PyDict>()
-    {
-        dicts.push(extra);
     }
     Ok(dicts)
 }

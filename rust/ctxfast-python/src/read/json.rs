@@ -3,56 +3,84 @@
 use ctxfast::json::Length;
 use ctxfast::text::Escapes;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use super::fields::dicts_of_object;
 use super::{Items, MAX_DEPTH};
 use crate::errors::{At, Error, Read, Step};
-use crate::memory::view;
+use crate::memory::{one_byte_text, view};
 
-/// Which keys of a value count.
+/// What of a value is text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keys {
+    /// All of it: arguments, schemas.
     All,
-    /// Not those that hold no text: signatures, encrypted content, cache marks.
+    /// Not signatures, encrypted content and cache marks, nor the data of media: a block that we do not know.
     NotOpaque,
 }
 
 impl Keys {
     fn skips(self, key: &Bound<'_, PyString>) -> bool {
-        const OPAQUE: [&[u8]; 5] =
-            [b"signature", b"thought_signature", b"encrypted_content", b"encrypted_index", b"cache_control"];
         self == Self::NotOpaque
-            && matches!(view(key), ctxfast::text::Text::Ucs1(key) if OPAQUE.contains(&key))
+            && one_byte_text(key).is_some_and(|key| {
+                matches!(key, b"signature" | b"thought_signature" | b"cache_control")
+                    || key.starts_with(b"encrypted_")
+            })
+    }
+
+    /// Whether a value is bytes or a data URL: its characters are no text.
+    fn is_media(self, value: &Bound<'_, PyAny>) -> bool {
+        if self == Self::All {
+            return false;
+        }
+        match one_byte_text(value) {
+            Some(text) => {
+                text.starts_with(b"data:")
+                    && text.get(..256).unwrap_or(text).windows(8).any(|window| window == b";base64,")
+            }
+            None => value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>(),
+        }
     }
 }
 
-/// Length of a value as compact JSON, non-ASCII characters as they are, objects as their fields.
-pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> Read<Length> {
-    let mut walk = Measure { escapes, length: Length::default() };
-    visit(value, keys, &mut Vec::new(), &mut walk)?;
-    Ok(walk.length)
+/// What the `data` of a dict is.
+enum Data {
+    Text,
+    Media,
+    Opaque,
 }
 
-/// The text of a value as compact JSON.
-pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<Bound<'py, PyString>> {
+/// Length of a value as compact JSON, non-ASCII characters as they are, objects as their fields; and how many media
+/// are in it, whose data are not counted.
+pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> Read<(Length, u64)> {
+    let mut walk = Measure { escapes, length: Length::default(), media: 0, nodes: 0 };
+    visit(value, keys, &mut Vec::new(), &mut walk)?;
+    Ok((walk.length, walk.media))
+}
+
+/// The text of a value as compact JSON, and how many media are in it.
+pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<(Bound<'py, PyString>, u64)> {
     let py = value.py();
-    let plain = plain(value, keys, &mut Vec::new())?;
+    let mut media = 0;
+    let plain = plain(value, keys, &mut Vec::new(), &mut media)?;
     let options = PyDict::new(py);
     options.set_item("ensure_ascii", false)?;
     options.set_item("separators", (",", ":"))?;
     let text = py.import("json")?.getattr("dumps")?.call((plain,), Some(&options))?;
-    Ok(text.cast_into::<PyString>().map_err(PyErr::from)?)
+    Ok((text.cast_into::<PyString>().map_err(PyErr::from)?, media))
 }
 
 /// Adds up the length.
 struct Measure {
     escapes: Escapes,
     length: Length,
+    media: u64,
+    nodes: u32,
 }
 
 impl Measure {
     fn int(&mut self, value: &Bound<'_, PyInt>) -> Read<()> {
+        expect_printable(value)?;
         if self.escapes == Escapes::Go {
             // Go reads every number as float64
             let float = value.extract::<f64>().unwrap_or_else(|_| {
@@ -68,6 +96,20 @@ impl Measure {
         }
         Ok(())
     }
+
+    /// A value that shares its parts can be huge written out: lets Ctrl-C through.
+    fn node(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.nodes = self.nodes.wrapping_add(1);
+        if self.nodes.is_multiple_of(1 << 16) { py.check_signals() } else { Ok(()) }
+    }
+}
+
+/// Python refuses to print integers of more than 4,300 digits.
+fn expect_printable(value: &Bound<'_, PyInt>) -> Read<()> {
+    if value.extract::<i64>().is_err() && value.call_method0("bit_length")?.gt(14_000)? {
+        return Err(Error::wrong_value("an integer of at most 4,000 digits", "more".to_owned()));
+    }
+    Ok(())
 }
 
 /// The way down to a value: to find cycles, and to end.
@@ -86,7 +128,11 @@ fn enter(value: &Bound<'_, PyAny>, above: &mut Above) -> Read<()> {
 }
 
 fn visit(value: &Bound<'_, PyAny>, keys: Keys, above: &mut Above, walk: &mut Measure) -> Read<()> {
-    if let Ok(text) = value.cast::<PyString>() {
+    walk.node(value.py())?;
+    if keys.is_media(value) {
+        walk.media += 1;
+        walk.length.add_ascii(2); // an empty string
+    } else if let Ok(text) = value.cast::<PyString>() {
         walk.length.add_string(view(text), walk.escapes);
     } else if value.is_none() {
         walk.length.add_ascii(4);
@@ -108,12 +154,10 @@ fn visit(value: &Bound<'_, PyAny>, keys: Keys, above: &mut Above, walk: &mut Mea
     } else {
         enter(value, above)?;
         let mut count = 0;
-        for (key, value) in members(value)? {
-            if !keys.skips(&key) {
-                count += 1;
-                walk.length.add_string(view(&key), walk.escapes);
-                visit(&value, keys, above, walk).at(|| member(&key))?;
-            }
+        for (key, value) in text_members(value, keys, &mut walk.media)? {
+            count += 1;
+            walk.length.add_string(view(&key), walk.escapes);
+            visit(&value, keys, above, walk).at(|| member(&key))?;
         }
         walk.length.add_ascii(2 + count + usize::saturating_sub(count, 1)); // braces, colons, commas
         above.pop();
@@ -122,8 +166,20 @@ fn visit(value: &Bound<'_, PyAny>, keys: Keys, above: &mut Above, walk: &mut Mea
 }
 
 /// The value as dicts, lists, strings, numbers, booleans and nothing else.
-fn plain<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above) -> Read<Bound<'py, PyAny>> {
+fn plain<'py>(
+    value: &Bound<'py, PyAny>,
+    keys: Keys,
+    above: &mut Above,
+    media: &mut u64,
+) -> Read<Bound<'py, PyAny>> {
     let py = value.py();
+    if keys.is_media(value) {
+        *media += 1;
+        return Ok(PyString::new(py, "").into_any());
+    }
+    if let Ok(number) = value.cast::<PyInt>() {
+        expect_printable(number)?;
+    }
     if value.is_none()
         || value.is_instance_of::<PyString>()
         || value.is_instance_of::<PyInt>()
@@ -134,14 +190,12 @@ fn plain<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above) -> Read<
     enter(value, above)?;
     let copy = if let Some(items) = Items::of(value) {
         let list = PyList::empty(py);
-        items.each(|item| Ok(list.append(plain(&item, keys, above)?)?))?;
+        items.each(|item| Ok(list.append(plain(&item, keys, above, media)?)?))?;
         list.into_any()
     } else {
         let dict = PyDict::new(py);
-        for (key, value) in members(value)? {
-            if !keys.skips(&key) {
-                dict.set_item(&key, plain(&value, keys, above).at(|| member(&key))?)?;
-            }
+        for (key, value) in text_members(value, keys, media)? {
+            dict.set_item(&key, plain(&value, keys, above, media).at(|| member(&key))?)?;
         }
         dict.into_any()
     };
@@ -149,21 +203,59 @@ fn plain<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above) -> Read<
     Ok(copy)
 }
 
+/// The members that are text, and what is in them; counts the media that are left out.
+fn text_members<'py>(value: &Bound<'py, PyAny>, keys: Keys, media: &mut u64) -> Read<Members<'py>> {
+    let mut members = members(value)?;
+    if keys == Keys::NotOpaque {
+        let data = data_of(&members);
+        members.retain(|(key, value)| {
+            let is_data = matches!(one_byte_text(key), Some(b"data" | b"blob"))
+                && (value.is_instance_of::<PyString>()
+                    || value.is_instance_of::<PyBytes>()
+                    || value.is_instance_of::<PyByteArray>());
+            *media += u64::from(is_data && matches!(data, Data::Media));
+            !keys.skips(key) && (!is_data || matches!(data, Data::Text))
+        });
+    }
+    Ok(members)
+}
+
+/// What `data` or `blob` among these members holds: media if a media type says so, something opaque if it is encrypted.
+fn data_of(members: &Members<'_>) -> Data {
+    let mut data = Data::Text;
+    for (key, value) in members {
+        match (one_byte_text(key), one_byte_text(value)) {
+            (Some(b"media_type" | b"mime_type" | b"mimeType" | b"mediaType"), _)
+            | (Some(b"type"), Some(b"base64")) => return Data::Media,
+            (Some(b"type"), Some(kind)) if kind == b"redacted_thinking" || kind.ends_with(b"encrypted") => {
+                data = Data::Opaque;
+            }
+            _ => {}
+        }
+    }
+    data
+}
+
+type Members<'py> = Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>;
+
 /// Keys and values of a dict, or of an object: of equal keys the later, and no `None`, for that is what SDKs put where
 /// nothing was sent.
-fn members<'py>(value: &Bound<'py, PyAny>) -> Read<Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>> {
-    // a copy of our own: nobody else changes it while it is read
-    let (dict, is_object) = if let Ok(dict) = value.cast::<PyDict>() {
-        (dict.copy()?, false)
+pub(crate) fn members<'py>(value: &Bound<'py, PyAny>) -> Read<Members<'py>> {
+    // copies of our own: nobody else changes them while they are read
+    let dict = if let Ok(dict) = value.cast::<PyDict>() {
+        dict.copy()?
     } else {
         let merged = PyDict::new(value.py());
         for dict in dicts_of_object(value)? {
-            merged.update(dict.as_mapping())?;
+            for (key, value) in dict.copy()? {
+                if !value.is_none() {
+                    merged.set_item(key, value)?;
+                }
+            }
         }
-        (merged, true)
+        merged
     };
     dict.iter()
-        .filter(|(_, value)| !(is_object && value.is_none()))
         .map(|(key, value)| match key.cast::<PyString>() {
             Ok(key) => Ok((key.clone(), value)),
             Err(_) => Err(Error::wrong_type("string keys", &key)),

@@ -12,11 +12,11 @@ pub(crate) mod tools;
 use ctxfast::part::{Kind, Role};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PySet, PyString, PyTuple};
 
 use crate::errors::{At, Error, Read, type_name};
-use crate::memory::one_byte_text;
 use crate::memory::wanted;
+use crate::memory::{one_byte_text, view};
 use json::Keys;
 
 /// Deepest nesting of blocks and of JSON values. Real messages have less than ten levels.
@@ -101,9 +101,11 @@ impl<'py, V: Visit<'py>, W: Visit<'py>> Visit<'py> for Both<'_, V, W> {
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) role: Role,
-    /// A user message that is more than tool results.
+    /// A user message that says something, be it beside tool results.
     pub(crate) own_text: bool,
     pub(crate) has_results: bool,
+    /// A tool result stands behind something else.
+    pub(crate) late_result: bool,
 }
 
 wanted! {
@@ -122,6 +124,8 @@ wanted! {
     /// Fields that few messages have.
     pub(crate) struct RareFields {
         reasoning = b"reasoning",
+        reasoning_details = b"reasoning_details",
+        thinking_blocks = b"thinking_blocks",
         refusal = b"refusal",
         function_call = b"function_call",
         audio = b"audio",
@@ -159,25 +163,52 @@ pub(crate) fn message<'py, V: Visit<'py>>(message: &Bound<'py, PyAny>, visit: &m
     if let Some(rare) = rare {
         openai_chat::beside_content(rare, fields.reasoning_content.is_some(), visit)?;
     }
-    let calls_are_listed = openai_chat::calls(&fields, role, visit)?;
+    openai_chat::calls(&fields, role, visit)?;
 
     let system_parts = rare.and_then(|rare| rare.system_parts.as_ref());
     if system_parts.is_some() {
         visit.content_begins();
     }
-    let mut reader = Content { role, calls_are_listed, own_blocks: false, has_results: false, visit };
     let kind = if role == Role::Result { Kind::Output } else { Kind::Prose };
+    let mut reader = Content::new(role, fields.tool_calls.as_ref(), visit);
     if let Some(content) = &fields.content {
         reader.content(content, kind, 0).at_key("content")?;
     }
-    let Content { own_blocks, mut has_results, visit, .. } = reader;
+    let Content { says_something, mut has_results, late_result, visit, .. } = reader;
     if let Some(parts) = system_parts {
         openai_chat::system_parts(parts, visit).at_key("system_parts")?;
     }
 
     openai_chat::result_id(&fields, role, visit)?;
+    if fields.is_bare() {
+        rest_of_message(message, visit)?;
+    }
     has_results |= role == Role::Result;
-    Ok(Shape { role, own_text: role == Role::User && (own_blocks || !has_results), has_results })
+    let own_text = role == Role::User && (says_something || !has_results);
+    Ok(Shape { role, own_text, has_results, late_result })
+}
+
+impl MessageFields<'_> {
+    /// Nothing but a role, as far as we know.
+    fn is_bare(&self) -> bool {
+        self.content.is_none()
+            && self.tool_calls.is_none()
+            && self.tool_call_id.is_none()
+            && self.reasoning_content.is_none()
+            && self.rare.is_none()
+    }
+}
+
+/// What a message says in ways that we do not know is counted as its JSON: unknown is not zero.
+#[cold]
+fn rest_of_message<'py, V: Visit<'py>>(message: &Bound<'py, PyAny>, visit: &mut V) -> Read<()> {
+    let rest = PyDict::new(message.py());
+    for (key, value) in json::members(message)? {
+        if !value.is_none() && one_byte_text(&key) != Some(b"role") {
+            rest.set_item(key, value)?;
+        }
+    }
+    if rest.is_empty() { Ok(()) } else { visit.json(Kind::Alias, &rest, Keys::NotOpaque) }
 }
 
 /// The role of a message, without reading the rest of it.
@@ -201,21 +232,36 @@ fn role_of(message: &Bound<'_, PyAny>, role: Option<&Bound<'_, PyAny>>) -> Read<
     }
 }
 
-/// Of a message of role user: whether it is more than tool results, and whether it holds any.
+/// Of a message of role user: whether it says something, and whether it holds tool results.
 pub(crate) fn user(message: &Bound<'_, PyAny>) -> Read<(bool, bool)> {
-    let (mut own_blocks, mut has_results) = (false, false);
+    let (mut says_something, mut has_results) = (false, false);
     if let Some(content) = fields::get(message, intern!(message.py(), "content"))?
         && let Some(parts) = Items::of(&content)
     {
-        let look = |part| {
-            let is_result = is_tool_result(&part)?;
-            own_blocks |= !is_result;
-            has_results |= is_result;
+        let look = |part: Bound<'_, PyAny>| {
+            if is_tool_result(&part)? {
+                has_results = true;
+            } else {
+                let mut fields = BlockFields::default();
+                if !part.is_instance_of::<PyString>() {
+                    fields::read(&part, &mut fields)?;
+                }
+                says_something |= is_text(&part, &fields);
+            }
             Ok(())
         };
         parts.each(look).at_key("content")?;
     }
-    Ok((own_blocks || !has_results, has_results))
+    Ok((says_something || !has_results, has_results))
+}
+
+/// Whether a part is a text that is more than white space.
+fn is_text(part: &Bound<'_, PyAny>, fields: &BlockFields<'_>) -> bool {
+    let text = match fields.kind.as_ref().and_then(one_byte_text) {
+        Some(b"text" | b"input_text") => fields.text.as_ref(),
+        _ => Some(part),
+    };
+    text.and_then(|text| text.cast::<PyString>().ok()).is_some_and(|text| !view(text).is_blank())
 }
 
 /// Whether a part is a tool result inside a user message.
@@ -229,26 +275,40 @@ pub(crate) fn is_tool_result(part: &Bound<'_, PyAny>) -> Read<bool> {
 
 /// Reads content that stands for itself: a string, `None` or a list of parts.
 pub(crate) fn content<'py, V: Visit<'py>>(content: &Bound<'py, PyAny>, visit: &mut V) -> Read<()> {
-    let role = Role::User;
-    Content { role, calls_are_listed: false, own_blocks: false, has_results: false, visit }.content(
-        content,
-        Kind::Prose,
-        0,
-    )
+    Content::new(Role::User, None, visit).content(content, Kind::Prose, 0)
 }
 
 /// Reads the content of one message.
-struct Content<'v, V> {
+#[expect(clippy::struct_excessive_bools, reason = "notes, each by itself")]
+struct Content<'v, 'py, V> {
     role: Role,
-    /// The calls have been read from `tool_calls`; blocks in the content repeat them.
-    calls_are_listed: bool,
-    /// There is something besides tool results.
+    /// `tool_calls` of the message: blocks in the content that repeat them are not read again.
+    tool_calls: Option<&'v Bound<'py, PyAny>>,
+    /// Their ids, once they are asked for.
+    listed: Option<Bound<'py, PySet>>,
+    /// There is text, and there is something besides tool results.
+    says_something: bool,
     own_blocks: bool,
     has_results: bool,
+    late_result: bool,
     visit: &'v mut V,
 }
 
-impl<'py, V: Visit<'py>> Content<'_, V> {
+impl<'v, 'py, V: Visit<'py>> Content<'v, 'py, V> {
+    #[inline]
+    fn new(role: Role, tool_calls: Option<&'v Bound<'py, PyAny>>, visit: &'v mut V) -> Self {
+        Self {
+            role,
+            tool_calls,
+            listed: None,
+            says_something: false,
+            own_blocks: false,
+            has_results: false,
+            late_result: false,
+            visit,
+        }
+    }
+
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions for each message")]
     fn content(&mut self, content: &Bound<'py, PyAny>, kind: Kind, depth: usize) -> Read<()> {
@@ -276,27 +336,41 @@ impl<'py, V: Visit<'py>> Content<'_, V> {
 
     /// One part: a bare string, or a block that says its type.
     fn part(&mut self, part: &Bound<'py, PyAny>, kind: Kind, depth: usize) -> Read<()> {
+        let mut fields = BlockFields::default();
         if let Ok(text) = part.cast::<PyString>() {
-            self.own_blocks |= depth == 0;
+            self.own(depth, part, &fields);
             return self.visit.text(kind, text);
         }
-        let mut fields = BlockFields::default();
         fields::read(part, &mut fields)?;
-        let Some(name) = fields.kind.as_ref().and_then(one_byte_text) else {
-            return self.unknown(part, depth);
-        };
-        self.own_blocks |= depth == 0 && name != b"tool_result";
-        if openai_chat::part(name, &fields, kind, self.visit)?
-            || self.anthropic_block(name, &fields, kind, depth)?
+        let name = fields.kind.as_ref().and_then(one_byte_text);
+        if name != Some(b"tool_result") {
+            self.own(depth, part, &fields);
+        }
+        if let Some(name) = name
+            && (openai_chat::part(name, &fields, kind, self.visit)?
+                || self.anthropic_block(name, &fields, kind, depth)?)
         {
             return Ok(());
         }
-        self.unknown(part, depth)
+        self.visit.json(Kind::Arguments, part, Keys::NotOpaque)
     }
 
-    fn unknown(&mut self, part: &Bound<'py, PyAny>, depth: usize) -> Read<()> {
-        self.own_blocks |= depth == 0;
-        self.visit.json(Kind::Arguments, part, Keys::NotOpaque)
+    /// Notes a part that is no tool result.
+    fn own(&mut self, depth: usize, part: &Bound<'py, PyAny>, fields: &BlockFields<'py>) {
+        if depth == 0 && self.role == Role::User {
+            self.own_blocks = true;
+            self.says_something = self.says_something || is_text(part, fields);
+        }
+    }
+
+    /// Whether a call of the content is one of `tool_calls`.
+    fn is_listed(&mut self, id: Option<&Bound<'py, PyAny>>) -> Read<bool> {
+        let (Some(calls), Some(id)) = (self.tool_calls, id) else { return Ok(false) };
+        let ids = match &self.listed {
+            Some(ids) => ids,
+            None => self.listed.insert(openai_chat::ids(calls)?),
+        };
+        Ok(id.is_instance_of::<PyString>() && ids.contains(id)?)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use ctxfast::part::{Kind, Role};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PySet, PyString};
 
 use super::fields;
+use super::json::Keys;
 use super::{BlockFields, MessageFields, RareFields, Visit, arguments_field, expect_list, text_field};
 use crate::errors::{At, Read};
-use crate::memory::wanted;
+use crate::memory::{view, wanted};
 
 wanted! {
     /// Fields of a tool call.
@@ -29,16 +30,23 @@ wanted! {
     }
 }
 
-/// What few messages have beside their content: reasoning under its other name, refusal, sound, PicoClaw's list of media.
+/// What few messages have beside their content: reasoning under other names (of which one counts), refusal, sound,
+/// PicoClaw's list of media.
 pub(super) fn beside_content<'py, V: Visit<'py>>(
     fields: &RareFields<'py>,
     has_reasoning: bool,
     visit: &mut V,
 ) -> Read<()> {
-    if let (false, Some(reasoning)) = (has_reasoning, &fields.reasoning)
-        && let Ok(reasoning) = reasoning.cast::<PyString>()
-    {
-        visit.text(Kind::Alias, reasoning)?;
+    let ways = [
+        (&fields.reasoning, "reasoning"),
+        (&fields.reasoning_details, "reasoning_details"),
+        (&fields.thinking_blocks, "thinking_blocks"),
+    ];
+    if !has_reasoning && let Some((Some(reasoning), key)) = ways.into_iter().find(|(way, _)| way.is_some()) {
+        match reasoning.cast::<PyString>() {
+            Ok(text) => visit.text(Kind::Alias, text)?,
+            Err(_) => visit.json(Kind::Alias, reasoning, Keys::NotOpaque).at_key(key)?,
+        }
     }
     text_field(fields.refusal.as_ref(), "refusal", Kind::Prose, visit)?;
     if fields.audio.is_some() {
@@ -52,27 +60,37 @@ pub(super) fn beside_content<'py, V: Visit<'py>>(
     Ok(())
 }
 
-/// `tool_calls`, and the older `function_call`. Returns whether there was one.
+/// `tool_calls`, and the older `function_call`.
 #[inline]
-pub(super) fn calls<'py, V: Visit<'py>>(
-    fields: &MessageFields<'py>,
-    role: Role,
-    visit: &mut V,
-) -> Read<bool> {
-    let mut found = false;
+pub(super) fn calls<'py, V: Visit<'py>>(fields: &MessageFields<'py>, role: Role, visit: &mut V) -> Read<()> {
     if let Some(calls) = &fields.tool_calls {
         let calls = expect_list(calls).at_key("tool_calls")?;
-        found = calls.len() > 0;
         calls.each(|call| tool_call(&call, role, visit)).at_key("tool_calls")?;
     }
     if let Some(function) = fields.rare.as_ref().and_then(|rare| rare.function_call.as_ref()) {
-        found = true;
         called_function(function, visit).at_key("function_call")?;
         if role == Role::Assistant {
             visit.call(None);
         }
     }
-    Ok(found)
+    Ok(())
+}
+
+/// The ids of `tool_calls`, but for blank ones.
+#[cold]
+pub(super) fn ids<'py>(calls: &Bound<'py, PyAny>) -> Read<Bound<'py, PySet>> {
+    let ids = PySet::empty(calls.py())?;
+    expect_list(calls)?.each(|call| {
+        let mut fields = CallFields::default();
+        super::fields::read(&call, &mut fields)?;
+        if let Some(id) = fields.id
+            && id.cast::<PyString>().is_ok_and(|id| !view(id).is_blank())
+        {
+            ids.add(id)?;
+        }
+        Ok(())
+    })?;
+    Ok(ids)
 }
 
 fn tool_call<'py, V: Visit<'py>>(call: &Bound<'py, PyAny>, role: Role, visit: &mut V) -> Read<()> {
