@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
-import ctxfast
 import pytest
 from cases import shared_directory
+
+import ctxfast
 from ctxfast import reference
 
 

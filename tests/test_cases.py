@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from cases import calls_of, get, has_user_text, load_cases, pairing, results_of
+
 from ctxfast import (
     BudgetError,
     TokenCounter,

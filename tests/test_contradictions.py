@@ -13,9 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import ctxfast
 import pytest
 from cases import by_length, check_tail, counters, pairing, talk
+
+import ctxfast
 from ctxfast import BudgetError
 
 
@@ -33,9 +34,7 @@ def test_cut_in_an_older_turn(package: ModuleType) -> None:
     """The suffix starts with an assistant: the head is pinned; if it does not fit, the cut moves to U2."""
     after_the_head = "A[a]=20 T[a]=20 A[b]=20 T[b]=20 A=20 U2=20 A[c]=20 T[c]=20"
     messages = talk(f"U1=20 {after_the_head}")
-    tail = select(
-        package, messages, budget=8 * 20
-    )  # U1 and everything from A[b] on; the step of a is 40 more
+    tail = select(package, messages, budget=8 * 20)  # U1 and everything from A[b] on; the step of a is 40 more
     assert (tail.start, tail.pinned, tail.tokens, tail.turns, tail.split_turn) == (3, (0,), 140, 2, True)
     assert tail.messages == [messages[0], *messages[3:]]
 
@@ -115,9 +114,7 @@ def test_early_exit_against_the_pin(package: ModuleType) -> None:
     assert package.safe_cuts(talk("A[x] A[x] T[x] A T[x] U")) == [0, 5, 6]
     assert package.safe_cuts(talk("A[x,x] T[x] T[x] U")) == [0, 3, 4]
 
-    steps = (
-        50_000 if package is ctxfast else 200
-    )  # the reference counts a tail anew for each step that it takes
+    steps = 50_000 if package is ctxfast else 200  # the reference counts a tail anew for each step that it takes
     messages = talk("U=10") + talk("A[x]=1 T[x]=9") * steps
     before = time.perf_counter()
     tail = package.select_fresh_tail(messages, 510, counter=by_length(package))

@@ -10,6 +10,7 @@ import pickle
 from typing import Any
 
 import pytest
+
 from ctxfast import (
     BudgetError,
     EstimatorConfig,
@@ -86,9 +87,7 @@ def test_content_parts() -> None:
 
 def test_media_have_a_fixed_price() -> None:
     assert FLAT.content([IMAGE]) == 256
-    assert (
-        FLAT.message({"role": "user", "content": [{"type": "text", "text": "Hello, world!"}, IMAGE]}) == 263
-    )
+    assert FLAT.message({"role": "user", "content": [{"type": "text", "text": "Hello, world!"}, IMAGE]}) == 263
     huge = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 1_000_000}}
     assert FLAT.content([huge, IMAGE]) == 512
     dear = TokenCounter.flat(EstimatorConfig(media_tokens=1_600))
@@ -168,9 +167,7 @@ def test_seed_rules() -> None:
     assert seed.text("The สวัสดี") == 9  # 4 / 4 + 18 / 2.5 = 8.2
     # JSON is recognised by where it stands: arguments, schemas, tool outputs, names, ids.
     assert seed.message({"role": "user", "content": "x" * 28}) == 10  # (28 + 12) / 4
-    assert (
-        seed.message({"role": "tool", "tool_call_id": "call_1", "content": '{"ok":true}'}) == 12
-    )  # 17/2 + 12/4
+    assert seed.message({"role": "tool", "tool_call_id": "call_1", "content": '{"ok":true}'}) == 12  # 17/2 + 12/4
     assert seed.message(CALL) == 24  # (6 + 8 + 11 + 16) / 2 + 12 / 4 = 23.5
     assert seed.tools([TOOL]) == 33  # (11 + 17 + 17 + 20) / 2 = 32.5
 
@@ -203,10 +200,7 @@ def test_from_callable() -> None:
     counter = TokenCounter.from_callable(words)
     assert counter.text("one two three") == 3
     assert counter.message({"role": "user", "content": "one two three"}) == 3 + 4  # 4 for the frame
-    assert (
-        counter.content([{"type": "text", "text": "one two"}, {"type": "text", "text": "three"}, IMAGE])
-        == 259
-    )
+    assert counter.content([{"type": "text", "text": "one two"}, {"type": "text", "text": "three"}, IMAGE]) == 259
     # Each text by itself: content, name and arguments; ids are not sent as text.
     call = {"id": "call_1 x y z", "type": "function", "function": {"name": "ls", "arguments": "-l -a"}}
     assert counter.message({"role": "assistant", "content": "I look", "tool_calls": [call]}) == 2 + 1 + 2 + 4
@@ -331,9 +325,7 @@ def test_errors_say_what_was_expected_what_came_and_where() -> None:
     with pytest.raises(MessageTypeError) as caught:
         FLAT.messages([USER, {"role": "user", "content": 5}])
     assert (caught.value.path, caught.value.got) == ("messages[1].content", "`int`")
-    assert (
-        str(caught.value) == "Expected `str`, `None` or a list of parts, got `int` - at `messages[1].content`"
-    )
+    assert str(caught.value) == "Expected `str`, `None` or a list of parts, got `int` - at `messages[1].content`"
     with pytest.raises(MessageValueError) as no_role:
         FLAT.messages([{"content": "hi"}])
     assert no_role.value.path == "messages[0]"

@@ -55,7 +55,9 @@ def test_sources_keep_the_rules(pattern: str) -> None:
 
 
 def test_a_build_without_optimisation_warns() -> None:
-    script = "import ctxfast._core as c, sys; sys.modules['ctxfast._core'].OPTIMISED = False; sys.modules.pop('ctxfast');"
+    script = (
+        "import ctxfast._core as c, sys; sys.modules['ctxfast._core'].OPTIMISED = False; sys.modules.pop('ctxfast');"
+    )
     done = subprocess.run(
         [sys.executable, "-W", "always", "-c", script + "import ctxfast"], stderr=subprocess.PIPE, text=True, check=True
     )

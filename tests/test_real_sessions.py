@@ -14,17 +14,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import ctxfast
 import pytest
 from cases import calls_of, check_tail, counters, results_of, shared_directory
+
+import ctxfast
 from ctxfast import EstimatorConfig, reference
 
 Messages = list[dict[str, Any]]
 
 BUDGETS = 50  # for each session
-SMALL = (
-    150  # messages: up to here the reference's tail is compared as well, which it counts anew step by step
-)
+SMALL = 150  # messages: up to here the reference's tail is compared as well, which it counts anew step by step
 TAIL_FIELDS = ("start", "pinned", "tokens", "turns", "split_turn", "over_budget", "messages")
 
 

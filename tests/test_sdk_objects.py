@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from cases import check_tail, counters, pairing
+
 from ctxfast import EstimatorConfig
 from ctxfast.errors import MessageTypeError
 
@@ -169,9 +170,7 @@ def test_openai_message_made_by_hand(package: ModuleType) -> None:
             ChatCompletionMessageFunctionToolCall(
                 id="call_1", type="function", function=Function(name="read", arguments='{"path":"a.py"}')
             ),
-            ChatCompletionMessageCustomToolCall(
-                id="call_2", type="custom", custom=Custom(name="sh", input="ls")
-            ),
+            ChatCompletionMessageCustomToolCall(id="call_2", type="custom", custom=Custom(name="sh", input="ls")),
         ],
     )
     check_same(
@@ -256,9 +255,7 @@ def anthropic_response(body: Body = RESPONSE) -> Any:
 
 def results(*call_ids: str, text: str = "") -> Body:
     """A user message with tool results, and with text if the user said something as well."""
-    content: list[Body] = [
-        {"type": "tool_result", "tool_use_id": call, "content": "ok " * 50} for call in call_ids
-    ]
+    content: list[Body] = [{"type": "tool_result", "tool_use_id": call, "content": "ok " * 50} for call in call_ids]
     return {"role": "user", "content": [*content, *([{"type": "text", "text": text}] if text else [])]}
 
 
@@ -382,9 +379,7 @@ def test_simple_namespaces(package: ModuleType) -> None:
     calling = SimpleNamespace(
         role="assistant",
         content=[SimpleNamespace(type="text", text="Reading.")],
-        tool_calls=[
-            SimpleNamespace(**{**call, "function": SimpleNamespace(name="read", arguments='{"path":"a.py"}')})
-        ],
+        tool_calls=[SimpleNamespace(**{**call, "function": SimpleNamespace(name="read", arguments='{"path":"a.py"}')})],
     )
     objects = [user("go"), calling, SimpleNamespace(**tool("call_1", "x = 1")), SimpleNamespace(**user("ok"))]
     as_dict = {"role": "assistant", "content": [{"type": "text", "text": "Reading."}], "tool_calls": [call]}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cases import pairing, splits_a_pair, talk
+
 from ctxfast import MessageTypeError, MessageValueError
 
 
@@ -179,9 +180,7 @@ def test_find_safe_cut(package: ModuleType) -> None:
     assert [package.find_safe_cut(messages, target) for target in range(9)] == [0, 1, 1, 3, 3, 5, 6, 7, 8]
     assert package.find_safe_cut(messages, -3) == 0
     assert package.find_safe_cut(messages, 100) == 8
-    assert (
-        package.find_safe_cut(talk("A[a,b] T[a] T[b] A"), 1) == 3
-    )  # nothing from 1 to the target: the next one
+    assert package.find_safe_cut(talk("A[a,b] T[a] T[b] A"), 1) == 3  # nothing from 1 to the target: the next one
     assert package.find_safe_cut(talk("A[a] T[a]"), 1) == 0  # no cut inside at all
     assert package.find_safe_cut(talk("U A[a]"), 5) == 1  # the call is running: not the end
 

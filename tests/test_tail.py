@@ -11,9 +11,10 @@ import math
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import ctxfast
 import pytest
 from cases import by_length, check_tail, counters, talk
+
+import ctxfast
 from ctxfast import BudgetError, EstimatorConfig, MessageTypeError, MessageValueError
 
 

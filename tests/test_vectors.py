@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from cases import by_length, check_tail, counters, get, load_vectors, pairing, splits_a_pair
+
 from ctxfast import compat
 
 Entry = dict[str, Any]
@@ -176,8 +177,7 @@ def test_over_budget(package: ModuleType, entry: Entry) -> None:
     """The counting half of PicoClaw's check: messages + tools + output (+ buffer) above the window."""
     messages = [{"role": "user", "content": "x" * length} for length in entry["content_lens"] or []]
     upstream, fork, _ = (
-        counter.messages(messages, entry["tools"]) + entry["max_tokens"]
-        for counter in three_counters(package)
+        counter.messages(messages, entry["tools"]) + entry["max_tokens"] for counter in three_counters(package)
     )
     assert (upstream > entry["context_window"]) == entry["over_upstream_2_5_no_buffer"]
     assert (fork + entry["safety_buffer"] > entry["context_window"]) == entry["over_fork_4_0_with_buffer"]
