@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import ctxfast
 import pytest
-from ctxfast import reference
 from pytest_benchmark.fixture import BenchmarkFixture
 
+import ctxfast
 from benches import floor, plain_loop
 from benches.conftest import Transcripts
 from benches.transcripts import Message, Storage, from_json_lines
+from ctxfast import reference
 
 
 def c_floor(messages: list[Message]) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import ctxfast
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+import ctxfast
 from benches.conftest import Transcripts
 from benches.transcripts import Message
 

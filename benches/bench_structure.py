@@ -6,13 +6,13 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-import ctxfast
 import pytest
-from ctxfast import reference
 from pytest_benchmark.fixture import BenchmarkFixture
 
+import ctxfast
 from benches.conftest import Transcripts
 from benches.transcripts import Message
+from ctxfast import reference
 
 QUESTIONS: dict[str, Callable[[Any, list[Message]], object]] = {
     "atoms": lambda module, messages: module.atoms(messages),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-import ctxfast
 import pytest
-from ctxfast import reference
 from pytest_benchmark.fixture import BenchmarkFixture
 
+import ctxfast
 from benches.conftest import Transcripts
 from benches.transcripts import Message, with_recent_turns
+from ctxfast import reference
 
 BUDGET = 8_000
 MODULES = {"ctxfast": ctxfast, "reference": reference}

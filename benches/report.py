@@ -16,11 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import ctxfast
-from ctxfast import reference
-
 from benches import floor, imports, plain_loop
 from benches.timing import interleaved
 from benches.transcripts import Message, Shape, Storage, from_json_lines, make_transcript, with_recent_turns
+from ctxfast import reference
 
 BUDGET = 8_000
 STORAGES: tuple[Storage, ...] = ("ascii", "real", "ucs2")
