@@ -7,7 +7,7 @@ from ctxfast._core import VERSION as __version__
 from ctxfast._core import TokenCounter, count_tokens
 from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError
 from ctxfast.shrinking import FreshTail, fresh_tail_budget, select_fresh_tail
-from ctxfast.structure import atoms, find_safe_cut, safe_cuts, step_starts, turn_starts
+from ctxfast.structure import Problem, atoms, find_safe_cut, safe_cuts, step_starts, turn_starts, validate
 
 TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all of ctxfast's
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = [
     "FreshTail",
     "MessageTypeError",
     "MessageValueError",
+    "Problem",
     "TokenCounter",
     "__version__",
     "atoms",
@@ -30,6 +31,7 @@ __all__ = [
     "select_fresh_tail",
     "step_starts",
     "turn_starts",
+    "validate",
 ]
 
 if not _OPTIMISED:

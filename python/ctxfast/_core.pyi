@@ -13,6 +13,7 @@ __all__ = [
     "OPTIMISED",
     "VERSION",
     "FreshTail",
+    "Problem",
     "TokenCounter",
     "_restore_counter",
     "atoms",
@@ -23,6 +24,7 @@ __all__ = [
     "select_fresh_tail",
     "step_starts",
     "turn_starts",
+    "validate",
 ]
 
 OPTIMISED: Final[bool]
@@ -76,6 +78,32 @@ class FreshTail:
     def turns(self, /) -> int:
         """
         Number of turns that the tail touches.
+        """
+
+@final
+class Problem:
+    """
+    Something that a provider would refuse. Frozen, hashable.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str: ...
+    @property
+    def code(self, /) -> str:
+        """
+        What is wrong: one of the stable codes of `validate`.
+        """
+    @property
+    def detail(self, /) -> str:
+        """
+        The same as a sentence, with the id that it is about.
+        """
+    @property
+    def index(self, /) -> int:
+        """
+        Index of the message.
         """
 
 @final
@@ -268,4 +296,37 @@ def turn_starts(messages: Sequence[object]) -> list[int]:
 
     A message that carries tool results opens none, be there text beside them, nor does a user message that arrived inside
     a step. Each is a safe cut.
+    """
+
+def validate(
+    messages: Sequence[object],
+    form: Literal["auto", "openai", "anthropic"] = "auto",
+    provider: Literal["openai", "anthropic"] | None = None,
+) -> list[Problem]:
+    """
+    What a provider would refuse, in the order of the messages; an empty list if nothing.
+
+    `form` is `"openai"` or `"anthropic"`; `"auto"` takes that of the first message that can only be of one, and OpenAI's
+    if there is none. With `provider="anthropic"` the rules of Anthropic's own that reach through a gateway hold for
+    OpenAI's form too: who speaks first, no empty messages.
+
+    The codes are stable:
+
+    | code | what is wrong | forms |
+    | --- | --- | --- |
+    | `orphan_result` | a result that answers no open call | both |
+    | `duplicate_result` | a second result of a call | both |
+    | `unanswered_call` | a call without a result, though the conversation went on (calls that are still running are fine) | both |
+    | `result_out_of_order` | the results of a message's calls do not come directly after it | both |
+    | `split_parallel_group` | some of them come directly after it, others later | both |
+    | `blank_id`, `blank_name` | a call or result without an id, a call without a name | both |
+    | `no_user_message` | nothing said by a user | both |
+    | `mixed_forms`, `unknown_role` | a message of the other form; a role that the form does not know | both |
+    | `duplicate_call_id` | the same id twice in one message | Anthropic |
+    | `first_not_user` | the first message is none of a user | Anthropic |
+    | `empty_message`, `empty_text` | nothing in a message; a text block without text | Anthropic |
+    | `result_after_text` | a tool result behind other blocks of its message | Anthropic |
+    | `thinking_without_signature` | a thinking block that cannot be sent back | Anthropic |
+
+    Linear in the number of messages. Raises `MessageTypeError` or `MessageValueError` for what is no message at all.
     """

@@ -29,6 +29,7 @@ __all__ = [
     "select_fresh_tail",
     "step_starts",
     "turn_starts",
+    "validate",
 ]
 
 # --------------------------------------------------------------------------------------------- 1. read a message
@@ -42,6 +43,8 @@ ID = "id"  # ids and types of calls and results
 BLOCK = "block"  # a content block that we do not know, counted as its JSON: unknown is not zero
 REST = "rest"  # what else a message says in ways that we do not know, likewise; PicoClaw does not count it
 MEDIA = "media"  # an image, a sound, a file
+
+BLOCKS, OWN_BLOCKS = "blocks", "own blocks"  # facts of a message: it has blocks, and some that are no tool results
 
 TEXT_BLOCKS = {
     "text": "text",
@@ -80,6 +83,8 @@ class Reading:
     other: list[Piece] = field(default_factory=list)
     calls: list[str | None] = field(default_factory=list)  # ids of calls that wait for a result; None: blank
     results: list[str | None] = field(default_factory=list)
+    facts: set[str] = field(default_factory=set)  # codes of `validate` that this message shows by itself
+    form: str | None = None  # the form that it can only be of
     own_text: bool = False  # a user message that says something, be it beside tool results
 
 
@@ -107,6 +112,8 @@ def read_message(message: object, path: str) -> Reading:
         reading.other.append((MEDIA, None))
 
     read_tool_calls(fields, reading, path)
+    if reading.calls or is_result_role(reading.role):
+        reading.form = "openai"
     listed = set(reading.calls) - {None}  # `tool_use` blocks of the content that repeat these are not counted again
 
     kind = OUTPUT if is_result_role(reading.role) else PROSE
@@ -133,6 +140,10 @@ def read_message(message: object, path: str) -> Reading:
         rest = {key: value for key, value in fields.items() if key != "role" and value is not None}
         if rest:
             reading.other.append((REST, (rest, path)))
+    pieces = [*reading.content, *reading.other, *((PROSE, text) for text in reading.alternative or ())]
+    says = any(kind == MEDIA or (kind != ID and value != "" and value != ("", None)) for kind, value in pieces)
+    if not (says or BLOCKS in reading.facts or reading.calls or reading.results):
+        reading.facts.add("empty_message")
     return reading
 
 
@@ -145,7 +156,7 @@ def read_tool_calls(fields: dict[str, Any], reading: Reading, path: str) -> None
         for key in ("id", "type"):
             if call_fields.get(key) is not None:
                 reading.other.append((ID, expect_str(call_fields[key], f"{where}.{key}")))
-        inner = call_fields.get("function", None)
+        inner = call_fields.get("function")
         inner_path = f"{where}.function"
         if inner is None:
             inner, inner_path = call_fields.get("custom"), f"{where}.custom"
@@ -163,6 +174,8 @@ def read_called_function(function: object, reading: Reading, path: str) -> None:
     fields = read_fields(function, path)
     if fields.get("name") is not None:
         reading.other.append((NAME, expect_str(fields["name"], f"{path}.name")))
+    if reading.role == "assistant" and not str(fields.get("name") or "").strip():
+        reading.facts.add("blank_name")
     for key in ("arguments", "input", "args"):
         if fields.get(key) is not None:
             reading.other.append((ARGUMENTS, (fields[key], f"{path}.{key}")))
@@ -190,9 +203,13 @@ def read_part(part: object, kind: str, reading: Reading, path: str, listed: set[
     """One part of a content list: a bare string or a block that says its `type`."""
     if isinstance(part, str):
         reading.content.append((kind, part))
+        if depth == 0:
+            note_block({"type": "text", "text": part}, reading)
         return
     fields = read_fields(part, path)
     block_type = fields.get("type")
+    if depth == 0:
+        note_block(fields, reading)
     if not isinstance(block_type, str):
         reading.content.append((BLOCK, (part, path)))
     elif block_type in TEXT_BLOCKS:
@@ -214,16 +231,35 @@ def read_part(part: object, kind: str, reading: Reading, path: str, listed: set[
             reading.content.append((NAME, expect_str(fields["name"], f"{path}.name")))
         if fields.get("input") is not None:
             reading.content.append((ARGUMENTS, (fields["input"], f"{path}.input")))
-        if block_type == "tool_use" and depth == 0:
+        if block_type == "tool_use" and depth == 0 and reading.role == "assistant":
             reading.calls.append(pairing_key(fields.get("id")))
+            reading.form = reading.form or "anthropic"
+            if not str(fields.get("name") or "").strip():
+                reading.facts.add("blank_name")
     elif block_type == "tool_result":
         if fields.get("tool_use_id") is not None:
             reading.content.append((ID, expect_str(fields["tool_use_id"], f"{path}.tool_use_id")))
         read_content(fields.get("content"), OUTPUT, reading, f"{path}.content", depth=depth + 1)
         if depth == 0 and reading.role == "user":
             reading.results.append(pairing_key(fields.get("tool_use_id")))
+            reading.form = reading.form or "anthropic"
     else:
         reading.content.append((BLOCK, (part, path)))
+
+
+def note_block(fields: dict[str, Any], reading: Reading) -> None:
+    """Notes what `validate` needs to know of a block of the content itself."""
+    block_type = fields.get("type")
+    if block_type in ("text", "input_text", "output_text") and not fields.get("text"):
+        reading.facts.add("empty_text")
+    else:
+        reading.facts.add(BLOCKS)
+    if block_type == "thinking" and fields.get("signature") is None:
+        reading.facts.add("thinking_without_signature")
+    if reading.role == "user" and block_type != "tool_result":
+        reading.facts.add(OWN_BLOCKS)
+    elif reading.role == "user" and OWN_BLOCKS in reading.facts:
+        reading.facts.add("result_after_text")
 
 
 def read_document(fields: dict[str, Any], kind: str, reading: Reading, path: str, depth: int) -> None:
@@ -824,7 +860,108 @@ def find_safe_cut(messages: Sequence[object], target: int, mode: Literal["steps"
     return before[-1] if before else after[0] if after else 0
 
 
-# ---------------------------------------------------------------------------------------------- 4. the fresh tail
+# ----------------------------------------------------------------------------------- 4. what a provider would refuse
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that a provider would refuse. (The core's has a `detail` for people, too.)"""
+
+    code: str
+    index: int
+
+
+BOTH_FORMS = ("blank_name",)
+ANTHROPIC_ONLY = ("empty_text", "result_after_text", "thinking_without_signature")
+KNOWN_ROLES = {
+    "openai": {"system", "developer", "user", "assistant", "tool", "function"},
+    "anthropic": {"system", "developer", "user", "assistant"},
+}
+
+
+def validate(
+    messages: Sequence[object],
+    form: Literal["auto", "openai", "anthropic"] = "auto",
+    provider: Literal["openai", "anthropic"] | None = None,
+) -> list[Problem]:
+    """What a provider would refuse, in the order of the messages; see `ctxfast.validate` for the codes."""
+    if form not in ("auto", "openai", "anthropic"):
+        raise ValueError(f"form: expected 'auto', 'openai' or 'anthropic', got {form!r}")
+    if provider not in (None, "openai", "anthropic"):
+        raise ValueError(f"provider: expected 'openai', 'anthropic' or None, got {provider!r}")
+    readings = [read_message(m, f"messages[{i}]") for i, m in enumerate(expect_messages(messages))]
+    entries = table(messages)
+    if form == "auto":
+        form = "anthropic" if next((r.form for r in readings if r.form), "openai") == "anthropic" else "openai"
+    is_anthropic = form == "anthropic"
+    strict = is_anthropic or provider == "anthropic"
+    found: list[Problem] = []
+    for index, reading in enumerate(readings):
+        is_last_answer = index == len(readings) - 1 and reading.role == "assistant"
+        if reading.role not in KNOWN_ROLES[form]:
+            found.append(Problem("unknown_role", index))
+        elif reading.form not in (None, form):
+            found.append(Problem("mixed_forms", index))
+        codes = [code for code in (*BOTH_FORMS, *(ANTHROPIC_ONLY if is_anthropic else ())) if code in reading.facts]
+        if "empty_message" in reading.facts:  # then an empty text is no news
+            codes = [code for code in codes if code != "empty_text"]
+            codes += ["empty_message"] if strict and not is_last_answer else []
+        found += [Problem(code, index) for code in codes]
+    found += problems_of_pairs(entries, is_anthropic)
+
+    first = next((index for index, entry in enumerate(entries) if entry.kind != SYSTEM), None)
+    if not any(entry.own_text for entry in entries):
+        found.append(Problem("no_user_message", first or 0))
+    elif strict and first is not None and readings[first].role != "user":
+        found.append(Problem("first_not_user", first))
+    return sorted(found, key=lambda problem: problem.index)
+
+
+def problems_of_pairs(entries: Sequence[Entry], is_anthropic: bool) -> list[Problem]:
+    """Ids, orphans, duplicates, calls without results, results that do not come directly after their calls."""
+    answers: dict[tuple[int, int], int] = {}  # (message, place of the call in it) -> message of the result
+    answered: set[tuple[int, int]] = set()  # (message, place of the result in it)
+    open_calls: dict[str | None, list[tuple[int, int]]] = {}
+    for index, entry in enumerate(entries):
+        for place, key in enumerate(entry.results):
+            if open_calls.get(key):
+                answers[open_calls[key].pop()] = index
+                answered.add((index, place))
+        for place, key in reversed(list(enumerate(entry.calls))):
+            open_calls.setdefault(key, []).append((index, place))
+    running = set(live_calls(entries, range(len(entries))))
+
+    found = []
+    newest_step: Entry | None = None
+    for index, entry in enumerate(entries):
+        for place, key in enumerate(entry.results):
+            if key is None:
+                found.append(Problem("blank_id", index))
+            if (index, place) not in answered:
+                again = newest_step is not None and key in newest_step.calls
+                found.append(Problem("duplicate_result" if again else "orphan_result", index))
+        if entry.kind == STEP:
+            newest_step = entry
+        end = index + 2
+        if not is_anthropic:
+            following = (i for i in range(index + 1, len(entries)) if entries[i].kind != STRAY)
+            end = next(following, len(entries))
+        own = [answers.get((index, place)) for place in range(len(entry.calls))]
+        code = "split_parallel_group" if any(a is not None and a < end for a in own) else "result_out_of_order"
+        for place, key in enumerate(entry.calls):
+            if key is None:
+                found.append(Problem("blank_id", index))
+            elif is_anthropic and key in entry.calls[:place]:
+                found.append(Problem("duplicate_call_id", index))
+            answer = own[place]
+            if answer is None and index not in running:
+                found.append(Problem("unanswered_call", index))
+            elif answer is not None and answer >= end:
+                found.append(Problem(code, answer))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------- 5. the fresh tail
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ mod numbers;
 mod read;
 mod structure;
 mod tail;
+mod validate;
 mod write;
 
 /// Counting, cutting and tail selection for lists of LLM messages. The public names are in `ctxfast`.
@@ -22,6 +23,8 @@ mod _core {
     use crate::structure::{atoms, find_safe_cut, safe_cuts, step_starts, turn_starts};
     #[pymodule_export]
     use crate::tail::{FreshTail, fresh_tail_budget, select_fresh_tail};
+    #[pymodule_export]
+    use crate::validate::{Problem, validate};
 
     /// Version of the package.
     #[pymodule_export]

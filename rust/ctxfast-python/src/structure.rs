@@ -142,7 +142,7 @@ impl<'py> Visit<'py> for Noter<'_> {
         Ok(())
     }
 
-    fn call(&mut self, id: Option<&Bound<'py, PyString>>) {
+    fn call(&mut self, id: Option<&Bound<'py, PyString>>, _: Option<&Bound<'py, PyAny>>) {
         self.transcript.call(id.map(view));
     }
 

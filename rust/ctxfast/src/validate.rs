@@ -113,13 +113,22 @@ pub fn form_of(facts: &[Facts]) -> Form {
     facts.iter().find_map(|facts| facts.form).unwrap_or(Form::OpenAi)
 }
 
-/// All problems, in the order of the messages.
+/// All problems, in the order of the messages. `strict`: a gateway sends the list on to Anthropic, so that its rules of
+/// who speaks first and of empty messages hold in OpenAI's form too.
 #[must_use]
-pub fn validate(transcript: &Transcript, facts: &[Facts], roles: &[Role], form: Form) -> Vec<Problem> {
+pub fn validate(
+    transcript: &Transcript,
+    facts: &[Facts],
+    roles: &[Role],
+    form: Form,
+    strict: bool,
+) -> Vec<Problem> {
+    let strict = strict || form == Form::Anthropic;
     let mut check = Check {
         transcript,
         pairs: Pairs::of(transcript, End::OfList),
         form,
+        strict,
         problems: Vec::new(),
         newest_caller: None,
         seen: vec![usize::MAX; transcript.id_count()],
@@ -133,7 +142,7 @@ pub fn validate(transcript: &Transcript, facts: &[Facts], roles: &[Role], form: 
     if !transcript.entries().iter().any(|entry| entry.own_text) {
         check.problems.push(Problem { code: Code::NoUserMessage, index: first.unwrap_or(0), id: None });
     } else if let Some(index) = first
-        && form == Form::Anthropic
+        && strict
         && roles.get(index) != Some(&Role::User)
     {
         check.problems.push(Problem { code: Code::FirstNotUser, index, id: None });
@@ -146,6 +155,7 @@ struct Check<'t> {
     transcript: &'t Transcript,
     pairs: Pairs,
     form: Form,
+    strict: bool,
     problems: Vec<Problem>,
     /// The newest assistant message, and the last message of the results that directly follow it.
     newest_caller: Option<usize>,
@@ -167,14 +177,14 @@ impl Check<'_> {
         if facts.nameless_call {
             self.add(Code::BlankName, index, None);
         }
+        let is_last = index + 1 == self.transcript.entries().len();
+        if self.strict && facts.empty && !(is_last && kind == Kind::Step) {
+            self.add(Code::EmptyMessage, index, None);
+        }
         if self.form == Form::OpenAi {
             return;
         }
-        let is_last = index + 1 == self.transcript.entries().len();
-        if facts.empty && !(is_last && kind == Kind::Step) {
-            self.add(Code::EmptyMessage, index, None);
-        }
-        if facts.empty_text {
+        if facts.empty_text && !facts.empty {
             self.add(Code::EmptyText, index, None);
         }
         if facts.late_result {
@@ -276,7 +286,7 @@ mod tests {
             })
             .collect();
         let facts = vec![Facts::default(); roles.len()];
-        validate(&transcript, &facts, &roles, form)
+        validate(&transcript, &facts, &roles, form, false)
             .into_iter()
             .map(|problem| (problem.code.name(), problem.index))
             .collect()

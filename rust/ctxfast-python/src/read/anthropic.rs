@@ -38,7 +38,8 @@ impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
                 text_field(fields.name.as_ref(), "name", Kind::Name, self.visit)?;
                 arguments_field(fields.input.as_ref(), "input", self.visit)?;
                 if name == b"tool_use" && depth == 0 && self.role == Role::Assistant {
-                    self.visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()));
+                    self.blocks.anthropic = true;
+                    self.visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()), fields.name.as_ref());
                 }
             }
             b"tool_result" => {
@@ -48,7 +49,8 @@ impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
                 }
                 if depth == 0 && self.role == Role::User {
                     self.has_results = true;
-                    self.late_result |= self.own_blocks;
+                    self.blocks.anthropic = true;
+                    self.blocks.late_result |= self.own_blocks;
                     self.visit.result(fields.tool_use_id.as_ref().and_then(|id| id.cast().ok()));
                 }
             }

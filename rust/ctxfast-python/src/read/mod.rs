@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList, PySet, PyString, PyTuple};
 
 use crate::errors::{At, Error, Read, type_name};
 use crate::memory::wanted;
-use crate::memory::{one_byte_text, view};
+use crate::memory::{chars, one_byte_text, view};
 use json::Keys;
 
 /// Deepest nesting of blocks and of JSON values. Real messages have less than ten levels.
@@ -30,8 +30,10 @@ pub(crate) trait Visit<'py> {
     fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()>;
     /// An image, a sound, a file.
     fn media(&mut self) {}
-    /// A call that waits for a result.
-    fn call(&mut self, _id: Option<&Bound<'py, PyString>>) {}
+    /// A call that waits for a result; the name is that of the tool.
+    fn call(&mut self, _id: Option<&Bound<'py, PyString>>, _name: Option<&Bound<'py, PyAny>>) {}
+    /// The calls are in `tool_calls` or `function_call`: the message is of OpenAI's form.
+    fn tool_calls(&mut self) {}
     /// A result.
     fn result(&mut self, _id: Option<&Bound<'py, PyString>>) {}
     /// What comes next is the content, of which there is another form.
@@ -74,8 +76,8 @@ impl<'py, V: Visit<'py>, W: Visit<'py>> Visit<'py> for Both<'_, V, W> {
     }
 
     #[inline]
-    fn call(&mut self, id: Option<&Bound<'py, PyString>>) {
-        self.1.call(id);
+    fn call(&mut self, id: Option<&Bound<'py, PyString>>, name: Option<&Bound<'py, PyAny>>) {
+        self.1.call(id, name);
     }
 
     #[inline]
@@ -104,8 +106,23 @@ pub(crate) struct Shape {
     /// A user message that says something, be it beside tool results.
     pub(crate) own_text: bool,
     pub(crate) has_results: bool,
+    pub(crate) blocks: Blocks,
+}
+
+/// What the blocks of a content list are.
+#[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts, each by itself")]
+pub(crate) struct Blocks {
+    /// There is one that is more than an empty text.
+    pub(crate) any: bool,
+    /// There is a text block without text.
+    pub(crate) empty_text: bool,
     /// A tool result stands behind something else.
     pub(crate) late_result: bool,
+    /// There is thinking without its signature.
+    pub(crate) unsigned_thinking: bool,
+    /// There are calls or results in Anthropic's form.
+    pub(crate) anthropic: bool,
 }
 
 wanted! {
@@ -147,6 +164,7 @@ wanted! {
         thinking = b"thinking",
         refusal = b"refusal",
         source = b"source",
+        signature = b"signature",
         title = b"title",
         context = b"context",
     }
@@ -174,7 +192,7 @@ pub(crate) fn message<'py, V: Visit<'py>>(message: &Bound<'py, PyAny>, visit: &m
     if let Some(content) = &fields.content {
         reader.content(content, kind, 0).at_key("content")?;
     }
-    let Content { says_something, mut has_results, late_result, visit, .. } = reader;
+    let Content { says_something, mut has_results, blocks, visit, .. } = reader;
     if let Some(parts) = system_parts {
         openai_chat::system_parts(parts, visit).at_key("system_parts")?;
     }
@@ -185,7 +203,7 @@ pub(crate) fn message<'py, V: Visit<'py>>(message: &Bound<'py, PyAny>, visit: &m
     }
     has_results |= role == Role::Result;
     let own_text = role == Role::User && (says_something || !has_results);
-    Ok(Shape { role, own_text, has_results, late_result })
+    Ok(Shape { role, own_text, has_results, blocks })
 }
 
 impl MessageFields<'_> {
@@ -279,7 +297,6 @@ pub(crate) fn content<'py, V: Visit<'py>>(content: &Bound<'py, PyAny>, visit: &m
 }
 
 /// Reads the content of one message.
-#[expect(clippy::struct_excessive_bools, reason = "notes, each by itself")]
 struct Content<'v, 'py, V> {
     role: Role,
     /// `tool_calls` of the message: blocks in the content that repeat them are not read again.
@@ -290,7 +307,7 @@ struct Content<'v, 'py, V> {
     says_something: bool,
     own_blocks: bool,
     has_results: bool,
-    late_result: bool,
+    blocks: Blocks,
     visit: &'v mut V,
 }
 
@@ -304,7 +321,7 @@ impl<'v, 'py, V: Visit<'py>> Content<'v, 'py, V> {
             says_something: false,
             own_blocks: false,
             has_results: false,
-            late_result: false,
+            blocks: Blocks::default(),
             visit,
         }
     }
@@ -339,12 +356,16 @@ impl<'v, 'py, V: Visit<'py>> Content<'v, 'py, V> {
         let mut fields = BlockFields::default();
         if let Ok(text) = part.cast::<PyString>() {
             self.own(depth, part, &fields);
+            self.blocks.note_text(Some(part));
             return self.visit.text(kind, text);
         }
         fields::read(part, &mut fields)?;
         let name = fields.kind.as_ref().and_then(one_byte_text);
         if name != Some(b"tool_result") {
             self.own(depth, part, &fields);
+        }
+        if depth == 0 {
+            self.blocks.note(name, &fields);
         }
         if let Some(name) = name
             && (openai_chat::part(name, &fields, kind, self.visit)?
@@ -371,6 +392,25 @@ impl<'v, 'py, V: Visit<'py>> Content<'v, 'py, V> {
             None => self.listed.insert(openai_chat::ids(calls)?),
         };
         Ok(id.is_instance_of::<PyString>() && ids.contains(id)?)
+    }
+}
+
+impl Blocks {
+    fn note(&mut self, name: Option<&[u8]>, fields: &BlockFields<'_>) {
+        match name {
+            Some(b"text" | b"input_text" | b"output_text") => self.note_text(fields.text.as_ref()),
+            Some(b"thinking") => {
+                self.any = true;
+                self.unsigned_thinking |= fields.signature.is_none();
+            }
+            _ => self.any = true,
+        }
+    }
+
+    fn note_text(&mut self, text: Option<&Bound<'_, PyAny>>) {
+        let is_empty = text.is_none_or(|text| text.cast::<PyString>().is_ok_and(|text| chars(text) == 0));
+        self.empty_text |= is_empty;
+        self.any |= !is_empty;
     }
 }
 

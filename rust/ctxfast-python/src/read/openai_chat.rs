@@ -65,12 +65,16 @@ pub(super) fn beside_content<'py, V: Visit<'py>>(
 pub(super) fn calls<'py, V: Visit<'py>>(fields: &MessageFields<'py>, role: Role, visit: &mut V) -> Read<()> {
     if let Some(calls) = &fields.tool_calls {
         let calls = expect_list(calls).at_key("tool_calls")?;
+        if calls.len() > 0 {
+            visit.tool_calls();
+        }
         calls.each(|call| tool_call(&call, role, visit)).at_key("tool_calls")?;
     }
     if let Some(function) = fields.rare.as_ref().and_then(|rare| rare.function_call.as_ref()) {
-        called_function(function, visit).at_key("function_call")?;
+        visit.tool_calls();
+        let name = called_function(function, visit).at_key("function_call")?;
         if role == Role::Assistant {
-            visit.call(None);
+            visit.call(None, name.as_ref());
         }
     }
     Ok(())
@@ -98,33 +102,37 @@ fn tool_call<'py, V: Visit<'py>>(call: &Bound<'py, PyAny>, role: Role, visit: &m
     fields::read(call, &mut fields)?;
     text_field(fields.id.as_ref(), "id", Kind::Id, visit)?;
     text_field(fields.kind.as_ref(), "type", Kind::Id, visit)?;
-    if let Some(function) = &fields.function {
-        called_function(function, visit).at_key("function")?;
+    let name = if let Some(function) = &fields.function {
+        called_function(function, visit).at_key("function")?
     } else if let Some(custom) = &fields.custom {
-        called_function(custom, visit).at_key("custom")?;
+        called_function(custom, visit).at_key("custom")?
     } else {
-        called_function(call, visit)?; // flat, as some frameworks write it
-    }
+        called_function(call, visit)? // flat, as some frameworks write it
+    };
     if role == Role::Assistant {
-        visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()));
+        visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()), name.as_ref());
     }
     Ok(())
 }
 
-/// A name and its arguments: `arguments`, or `input` of custom tools, or `args`.
+/// A name and its arguments: `arguments`, or `input` of custom tools, or `args`. Returns the name.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "once for each call")]
-fn called_function<'py, V: Visit<'py>>(function: &Bound<'py, PyAny>, visit: &mut V) -> Read<()> {
+fn called_function<'py, V: Visit<'py>>(
+    function: &Bound<'py, PyAny>,
+    visit: &mut V,
+) -> Read<Option<Bound<'py, PyAny>>> {
     let mut fields = FunctionFields::default();
     fields::read(function, &mut fields)?;
     text_field(fields.name.as_ref(), "name", Kind::Name, visit)?;
     if fields.arguments.is_some() {
-        arguments_field(fields.arguments.as_ref(), "arguments", visit)
+        arguments_field(fields.arguments.as_ref(), "arguments", visit)?;
     } else if fields.input.is_some() {
-        arguments_field(fields.input.as_ref(), "input", visit)
+        arguments_field(fields.input.as_ref(), "input", visit)?;
     } else {
-        arguments_field(fields.args.as_ref(), "args", visit)
+        arguments_field(fields.args.as_ref(), "args", visit)?;
     }
+    Ok(fields.name)
 }
 
 /// A part of a content list. Returns whether it is of this form.

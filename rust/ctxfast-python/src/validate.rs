@@ -1,0 +1,210 @@
+//! What a provider would refuse in a list of messages.
+
+use ctxfast::part::{Kind as Text, Role};
+use ctxfast::transcript::Transcript;
+use ctxfast::validate::{Code, Facts, Form, Problem as Found, form_of, validate as check};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::errors::{At, Read};
+use crate::memory::{chars, view};
+use crate::read::json::Keys;
+use crate::read::{self, Items, Visit};
+use crate::structure::Noter;
+
+/// What a provider would refuse, in the order of the messages; an empty list if nothing.
+///
+/// `form` is `"openai"` or `"anthropic"`; `"auto"` takes that of the first message that can only be of one, and OpenAI's
+/// if there is none. With `provider="anthropic"` the rules of Anthropic's own that reach through a gateway hold for
+/// OpenAI's form too: who speaks first, no empty messages.
+///
+/// The codes are stable:
+///
+/// | code | what is wrong | forms |
+/// | --- | --- | --- |
+/// | `orphan_result` | a result that answers no open call | both |
+/// | `duplicate_result` | a second result of a call | both |
+/// | `unanswered_call` | a call without a result, though the conversation went on (calls that are still running are fine) | both |
+/// | `result_out_of_order` | the results of a message's calls do not come directly after it | both |
+/// | `split_parallel_group` | some of them come directly after it, others later | both |
+/// | `blank_id`, `blank_name` | a call or result without an id, a call without a name | both |
+/// | `no_user_message` | nothing said by a user | both |
+/// | `mixed_forms`, `unknown_role` | a message of the other form; a role that the form does not know | both |
+/// | `duplicate_call_id` | the same id twice in one message | Anthropic |
+/// | `first_not_user` | the first message is none of a user | Anthropic |
+/// | `empty_message`, `empty_text` | nothing in a message; a text block without text | Anthropic |
+/// | `result_after_text` | a tool result behind other blocks of its message | Anthropic |
+/// | `thinking_without_signature` | a thinking block that cannot be sent back | Anthropic |
+///
+/// Linear in the number of messages. Raises `MessageTypeError` or `MessageValueError` for what is no message at all.
+#[pyfunction]
+#[pyo3(signature = (
+    messages: "Sequence[object]",
+    form: "Literal['auto', 'openai', 'anthropic']" = "auto",
+    provider: "Literal['openai', 'anthropic'] | None" = None
+))]
+pub(crate) fn validate(
+    messages: &Bound<'_, PyAny>,
+    form: &str,
+    provider: Option<&str>,
+) -> PyResult<Vec<Problem>> {
+    let mut inspector = Inspector::default();
+    let inspect = |message| inspector.message(&message);
+    Items::of_messages(messages)?.each(inspect).at_key("messages")?;
+    let form = match form {
+        "auto" => form_of(&inspector.facts),
+        "openai" => Form::OpenAi,
+        "anthropic" => Form::Anthropic,
+        other => {
+            let message = format!("form: expected 'auto', 'openai' or 'anthropic', got '{other}'");
+            return Err(PyValueError::new_err(message));
+        }
+    };
+    let strict = match provider {
+        None | Some("openai") => false,
+        Some("anthropic") => true,
+        Some(other) => {
+            let message = format!("provider: expected 'openai', 'anthropic' or None, got '{other}'");
+            return Err(PyValueError::new_err(message));
+        }
+    };
+    let Inspector { transcript, facts, roles, .. } = inspector;
+    let found = check(&transcript, &facts, &roles, form, strict);
+    Ok(found.into_iter().map(|found| Problem::new(&transcript, found)).collect())
+}
+
+/// Something that a provider would refuse. Frozen, hashable.
+#[pyclass(frozen, eq, hash, module = "ctxfast._core")]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Problem {
+    /// What is wrong: one of the stable codes of `validate`.
+    #[pyo3(get)]
+    code: &'static str,
+    /// Index of the message.
+    #[pyo3(get)]
+    index: usize,
+    /// The same as a sentence, with the id that it is about.
+    #[pyo3(get)]
+    detail: String,
+}
+
+#[pymethods]
+impl Problem {
+    fn __repr__(&self) -> String {
+        format!("Problem(code='{}', index={}, detail={:?})", self.code, self.index, self.detail)
+    }
+
+    fn __str__(&self) -> String {
+        format!("messages[{}]: {} ({})", self.index, self.detail, self.code)
+    }
+}
+
+impl Problem {
+    fn new(transcript: &Transcript, found: Found) -> Self {
+        let id = found.id.map_or_else(String::new, |id| transcript.id_text(id));
+        Self { code: found.code.name(), index: found.index, detail: detail(found.code, &id) }
+    }
+}
+
+fn detail(code: Code, id: &str) -> String {
+    match code {
+        Code::OrphanResult => format!("the result with id {id:?} answers no open call"),
+        Code::DuplicateResult => format!("a second result for the call with id {id:?}"),
+        Code::UnansweredCall => {
+            format!("the call with id {id:?} has no result, though the conversation went on")
+        }
+        Code::ResultOutOfOrder => format!("the result with id {id:?} does not come directly after its call"),
+        Code::SplitParallelGroup => {
+            format!(
+                "the result with id {id:?} comes later than the results of the other calls of its message"
+            )
+        }
+        Code::BlankId => "a call or a result without an id".to_owned(),
+        Code::BlankName => "a call without a name".to_owned(),
+        Code::DuplicateCallId => format!("two calls of one message have the id {id:?}"),
+        Code::NoUserMessage => "no user says anything in the whole list".to_owned(),
+        Code::FirstNotUser => "the first message must be one of a user".to_owned(),
+        Code::EmptyMessage => "there is nothing in the message".to_owned(),
+        Code::EmptyText => "a text block without text".to_owned(),
+        Code::ResultAfterText => "tool results must come before other blocks of their message".to_owned(),
+        Code::ThinkingWithoutSignature => {
+            "a thinking block without its signature cannot be sent back".to_owned()
+        }
+        Code::MixedForms => "the message is of another form than the list".to_owned(),
+        Code::UnknownRole => "the form has no such role".to_owned(),
+    }
+}
+
+/// Notes what the table does not say.
+#[derive(Default)]
+struct Inspector {
+    transcript: Transcript,
+    facts: Vec<Facts>,
+    roles: Vec<Role>,
+}
+
+impl Inspector {
+    fn message(&mut self, message: &Bound<'_, PyAny>) -> Read<()> {
+        let noter = Noter::open(&mut self.transcript);
+        let mut reading = Reading { noter, is_empty: true, openai: false, nameless_call: false };
+        let shape = read::message(message, &mut reading)?;
+        let Reading { noter, is_empty, openai, nameless_call } = reading;
+        noter.close(shape);
+        let blocks = shape.blocks;
+        self.facts.push(Facts {
+            form: match (openai || shape.role == Role::Result, blocks.anthropic) {
+                (true, _) => Some(Form::OpenAi),
+                (false, true) => Some(Form::Anthropic),
+                (false, false) => None,
+            },
+            empty: is_empty && !blocks.any,
+            empty_text: blocks.empty_text,
+            late_result: blocks.late_result,
+            unsigned_thinking: blocks.unsigned_thinking,
+            nameless_call,
+        });
+        self.roles.push(shape.role);
+        Ok(())
+    }
+}
+
+/// One message.
+struct Reading<'t> {
+    noter: Noter<'t>,
+    is_empty: bool,
+    openai: bool,
+    nameless_call: bool,
+}
+
+impl<'py> Visit<'py> for Reading<'_> {
+    fn text(&mut self, kind: Text, text: &Bound<'py, PyString>) -> Read<()> {
+        self.is_empty &= kind == Text::Id || chars(text) == 0;
+        Ok(())
+    }
+
+    fn json(&mut self, _: Text, _: &Bound<'py, PyAny>, _: Keys) -> Read<()> {
+        self.is_empty = false;
+        Ok(())
+    }
+
+    fn media(&mut self) {
+        self.is_empty = false;
+    }
+
+    fn call(&mut self, id: Option<&Bound<'py, PyString>>, name: Option<&Bound<'py, PyAny>>) {
+        let name = name.and_then(|name| name.cast::<PyString>().ok());
+        self.is_empty = false;
+        self.nameless_call |= name.is_none_or(|name| view(name).is_blank());
+        self.noter.call(id, None);
+    }
+
+    fn result(&mut self, id: Option<&Bound<'py, PyString>>) {
+        self.is_empty = false;
+        self.noter.result(id);
+    }
+
+    fn tool_calls(&mut self) {
+        self.openai = true;
+    }
+}
