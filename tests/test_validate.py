@@ -145,13 +145,17 @@ def test_the_core_finds_what_the_reference_finds(messages: list[Any], form: Any,
     assert [index for _, index in found] == sorted(index for _, index in found)
 
 
-@given(st.one_of(valid_conversations, broken_conversations, terse_conversations), st.integers(1, 400))
-def test_a_fresh_tail_brings_no_new_kind_of_fault(messages: list[Any], budget: int) -> None:
+@given(
+    st.one_of(valid_conversations, broken_conversations, terse_conversations),
+    st.integers(1, 400),
+    st.sampled_from(["openai", "anthropic"]),
+)
+def test_a_fresh_tail_brings_no_new_kind_of_fault(messages: list[Any], budget: int, form: Any) -> None:
     """Faults of pairs: what a tail cuts away may mend some, and adds none."""
     pairs = {"unanswered_call", "result_out_of_order", "split_parallel_group"}
-    before = {problem.code for problem in validate(messages)} & pairs
+    before = {problem.code for problem in validate(messages, form)} & pairs
     tail = ctxfast.select_fresh_tail(messages, budget)
-    assert {problem.code for problem in validate(tail.messages)} & pairs <= before
+    assert {problem.code for problem in validate(tail.messages, form)} & pairs <= before
 
 
 HEALTH = {

@@ -144,10 +144,7 @@ def skip(pattern: re.Pattern[str], text: str, position: int) -> int:
 class Finder:
     """Finds the next whole record behind a damaged one, in time linear in the line.
 
-    A damaged record holds whole objects too, nested ones. They are followed by a comma or a closing bracket; a record
-    is followed by the end of the line, the next record or more damage. Only if the damage comes directly behind a
-    nested object, that cannot be told from a record that was glued there: then its first key decides, which must be
-    one with which lines of this file begin.
+    A damaged record holds whole objects too, nested ones, which must not be taken for records: see `is_record`.
     """
 
     def __init__(self, text: str, read: Any, first_keys: Callable[[], set[bytes]]) -> None:
@@ -173,12 +170,16 @@ class Finder:
                 self.work -= len(self.text)
             else:
                 position = end
-                behind = skip(BLANKS, self.text, end)
-                is_nested = self.text[behind : behind + 1] in (",", "]", "}")
-                if not is_nested and (end > violation or self.begins_like_a_line(value)):
+                if self.is_record(value, start, end, violation):
                     return start
         return len(self.text)
 
-    def begins_like_a_line(self, value: Record) -> bool:
-        """Whether an object begins with a key with which lines of this file begin."""
-        return next(iter(value), "").encode("utf-8", "surrogatepass") in self.first_keys()
+    def is_record(self, value: Record, start: int, end: int, violation: int) -> bool:
+        """Whether a whole object is a record, and not one that is nested in the damaged record."""
+        if start <= violation < end:
+            return True  # JSON breaks off where it begins: the cut lies directly before it
+        behind = skip(BLANKS, self.text, end)
+        if self.text[behind : behind + 1] in (",", "]", "}"):
+            return False
+        # an object directly before the damage may be either; records of a file begin alike
+        return start > violation or next(iter(value), "").encode("utf-8", "replace") in self.first_keys()

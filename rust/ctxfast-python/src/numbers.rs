@@ -30,12 +30,12 @@ pub(crate) fn budget(value: &Bound<'_, PyAny>, name: &str, least: Least) -> PyRe
     if value.is_instance_of::<PyBool>() {
         return Err(refuse());
     }
+    if let Ok(number) = value.extract::<i64>() {
+        // an int, or something that is as good as one: numpy's integers
+        return u64::try_from(number).ok().filter(|&number| number >= least).ok_or_else(refuse);
+    }
     if value.is_instance_of::<PyInt>() {
-        return match value.extract::<i64>() {
-            Ok(number) => u64::try_from(number).ok().filter(|&number| number >= least).ok_or_else(refuse),
-            Err(_) if value.gt(0)? => Ok(MOST),
-            Err(_) => Err(refuse()),
-        };
+        return if value.gt(0)? { Ok(MOST) } else { Err(refuse()) };
     }
     if let Ok(number) = value.cast::<PyFloat>() {
         let number = number.value();
