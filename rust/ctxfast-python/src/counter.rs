@@ -475,7 +475,7 @@ impl TokenCounter {
                 search(most, |chars| Ok(flat_tokens(flat, view(text).slice(range(chars))) <= max_tokens))?
             }
             Rule::Callable(callable) => {
-                let mut fits = |chars| Ok(callable.call(&slice(chars)?)? <= max_tokens);
+                let fits = |chars| Ok(callable.call(&slice(chars)?)? <= max_tokens);
                 // the function need not see the whole of a long text: twice as much each time, until it is too much
                 let most = usize::try_from(max_tokens).unwrap_or(all).saturating_mul(4).saturating_add(64);
                 let mut most = most.min(all);
