@@ -1,7 +1,8 @@
 //! The fresh tail of a list of messages.
 
+use ctxfast::conversation::Conversation;
 use ctxfast::part::Role;
-use ctxfast::tail::{Conversation, Limits, Tail, select};
+use ctxfast::tail::{Limits, Tail, select};
 use ctxfast::transcript::Transcript;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};

@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
+use crate::conversation::Conversation;
 use crate::pairs::End;
 use crate::part::Role;
 use crate::steps::atoms_of;
-use crate::tail::Conversation;
 use crate::transcript::{Kind, Transcript};
 
 /// An atom with what it costs.

@@ -20,6 +20,7 @@
 
 mod backwards;
 pub mod budget;
+pub mod conversation;
 pub mod flat;
 pub mod json;
 pub mod pairs;

@@ -5,41 +5,9 @@
 //! that a glance at the roles is enough.
 
 use crate::backwards::{Backwards, Counted};
+use crate::conversation::Conversation;
 use crate::part::Role;
-use crate::transcript::{Kind, Transcript};
-
-/// A conversation as the walk needs it: random access to its messages.
-pub trait Conversation {
-    /// Why a message could not be read.
-    type Error;
-
-    /// Number of messages.
-    fn count(&self) -> usize;
-
-    /// The role of a message, at a glance.
-    ///
-    /// # Errors
-    /// The message cannot be read.
-    fn role(&mut self, index: usize) -> Result<Role, Self::Error>;
-
-    /// Reads a message: appends it to `transcript` and returns its tokens.
-    ///
-    /// # Errors
-    /// The message cannot be read.
-    fn read(&mut self, index: usize, transcript: &mut Transcript) -> Result<u64, Self::Error>;
-
-    /// Of a message with the role of a user: whether it has something of its own, and whether it holds tool results.
-    ///
-    /// # Errors
-    /// The message cannot be read.
-    fn user(&mut self, index: usize) -> Result<(bool, bool), Self::Error>;
-
-    /// Tokens of a user message without its tool results.
-    ///
-    /// # Errors
-    /// The message cannot be read.
-    fn pinned_tokens(&mut self, index: usize) -> Result<u64, Self::Error>;
-}
+use crate::transcript::Kind;
 
 /// What the tail may cost, in tokens.
 #[derive(Clone, Copy, Debug)]
@@ -282,6 +250,7 @@ impl Tail {
 mod tests {
     use super::*;
     use crate::steps::{atoms, tests as script};
+    use crate::transcript::Transcript;
     use proptest::prelude::*;
 
     /// A conversation in the short form of the tests of [`crate::steps`]; every message has its place's weight.

@@ -4,8 +4,9 @@ use ctxfast::part::{Kind, Role};
 use ctxfast::text::Text;
 use pyo3::types::PyString;
 
+use super::content::{BlockFields, Content};
 use super::fields;
-use super::{BlockFields, Content, Visit, arguments_field, text_field};
+use super::visit::{Visit, arguments_field, text_field};
 use crate::errors::{At, Read};
 use crate::memory::view;
 use crate::memory::wanted;

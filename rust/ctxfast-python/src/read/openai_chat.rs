@@ -4,9 +4,12 @@ use ctxfast::part::{Kind, Role};
 use pyo3::prelude::*;
 use pyo3::types::{PySet, PyString};
 
+use super::content::BlockFields;
 use super::fields;
+use super::items::expect_list;
 use super::json::Keys;
-use super::{BlockFields, MessageFields, RareFields, Visit, arguments_field, expect_list, text_field};
+use super::visit::{Visit, arguments_field, text_field};
+use super::{MessageFields, RareFields};
 use crate::errors::{At, Read};
 use crate::memory::{view, wanted};
 

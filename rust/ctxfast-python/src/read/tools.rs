@@ -4,8 +4,9 @@ use ctxfast::part::Kind;
 use pyo3::prelude::*;
 
 use super::fields;
+use super::items::expect_list;
 use super::json::Keys;
-use super::{Visit, arguments_field, expect_list, text_field};
+use super::visit::{Visit, arguments_field, text_field};
 use crate::errors::{At, Read};
 use crate::memory::wanted;
 

@@ -1,0 +1,118 @@
+//! Somebody who is told what a message holds: what is done with it is theirs.
+
+use ctxfast::part::Kind;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::items::expect_str;
+use super::json::Keys;
+use crate::errors::{At, Read};
+
+/// Somebody who is told what a message holds.
+pub(crate) trait Visit<'py> {
+    /// A text.
+    fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()>;
+    /// A value that is sent as JSON: arguments, or a block that we do not know (unknown is not zero).
+    fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()>;
+    /// An image, a sound, a file.
+    fn media(&mut self) {}
+    /// A call that waits for a result; the name is that of the tool.
+    fn call(&mut self, _id: Option<&Bound<'py, PyString>>, _name: Option<&Bound<'py, PyAny>>) {}
+    /// The calls are in `tool_calls` or `function_call`: the message is of OpenAI's form.
+    fn tool_calls(&mut self) {}
+    /// A result.
+    fn result(&mut self, _id: Option<&Bound<'py, PyString>>) {}
+    /// What comes next is the content, of which there is another form.
+    fn content_begins(&mut self) {}
+    /// What comes next are the parts of the other form: the larger of the two counts.
+    fn alternative_begins(&mut self, _parts: usize) {}
+    /// The other form is complete.
+    fn alternative_ends(&mut self) {}
+}
+
+/// Nobody: for those who only want one of two visitors.
+pub(crate) struct Nobody;
+
+impl<'py> Visit<'py> for Nobody {
+    fn text(&mut self, _: Kind, _: &Bound<'py, PyString>) -> Read<()> {
+        Ok(())
+    }
+
+    fn json(&mut self, _: Kind, _: &Bound<'py, PyAny>, _: Keys) -> Read<()> {
+        Ok(())
+    }
+}
+
+/// Somebody who adds up what is told, and somebody who notes calls and results.
+pub(crate) struct Both<'a, V, W>(pub(crate) &'a mut V, pub(crate) &'a mut W);
+
+impl<'py, V: Visit<'py>, W: Visit<'py>> Visit<'py> for Both<'_, V, W> {
+    #[inline]
+    fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()> {
+        self.0.text(kind, text)
+    }
+
+    fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
+        self.0.json(kind, value, keys)
+    }
+
+    #[inline]
+    fn media(&mut self) {
+        self.0.media();
+    }
+
+    #[inline]
+    fn call(&mut self, id: Option<&Bound<'py, PyString>>, name: Option<&Bound<'py, PyAny>>) {
+        self.1.call(id, name);
+    }
+
+    #[inline]
+    fn result(&mut self, id: Option<&Bound<'py, PyString>>) {
+        self.1.result(id);
+    }
+
+    #[inline]
+    fn content_begins(&mut self) {
+        self.0.content_begins();
+    }
+
+    fn alternative_begins(&mut self, parts: usize) {
+        self.0.alternative_begins(parts);
+    }
+
+    fn alternative_ends(&mut self) {
+        self.0.alternative_ends();
+    }
+}
+
+/// Visits a field that holds a string, if it is there.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions, several times for each message")]
+pub(super) fn text_field<'py, V: Visit<'py>>(
+    field: Option<&Bound<'py, PyAny>>,
+    key: &'static str,
+    kind: Kind,
+    visit: &mut V,
+) -> Read<()> {
+    match field {
+        Some(value) => visit.text(kind, expect_str(value).at_key(key)?),
+        None => Ok(()),
+    }
+}
+
+/// Visits a field that holds arguments, if it is there: a string or a JSON value.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a few instructions for each call")]
+pub(super) fn arguments_field<'py, V: Visit<'py>>(
+    field: Option<&Bound<'py, PyAny>>,
+    key: &'static str,
+    visit: &mut V,
+) -> Read<()> {
+    match field {
+        Some(value) => match value.cast::<PyString>() {
+            Ok(text) => visit.text(Kind::Arguments, text),
+            Err(_) => visit.json(Kind::Arguments, value, Keys::All).at_key(key),
+        },
+        None => Ok(()),
+    }
+}
