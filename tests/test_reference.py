@@ -376,12 +376,14 @@ def test_errors_in_tails_are_those_of_the_reference(
 ) -> None:
     """Messages that are not needed are not read, so an error may stay unseen; none is made up.
 
-    The core reads from the end, the reference from the start: of two errors each meets another one first.
+    The core reads from the end, the reference from the start: of two errors each meets another one first. And where a
+    result has no call the core counts more messages than the reference, which counts only what it keeps.
     """
     bad = spoilt(messages, place, junk)
     kind, _ = outcome(ctxfast.select_fresh_tail, bad, budget)
     if kind != "value":
-        assert kind == outcome(reference.select_fresh_tail, bad, budget)[0]
+        kinds = {outcome(reference.select_fresh_tail, bad, budget)[0], outcome(reference.count_tokens, bad)[0]}
+        assert kind in kinds
 
 
 hostile_numbers = st.one_of(

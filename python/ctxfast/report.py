@@ -418,11 +418,18 @@ def first_words(arguments: str) -> str:
     try:
         values = json.loads(arguments)
         if isinstance(values, dict):
-            words = [value if isinstance(value, str) else json.dumps(value) for value in values.values()]
-            arguments = " ".join(f"{name}={word[:CLIP]}" for name, word in zip(values, words, strict=True))
+            texts = [value if isinstance(value, str) else json.dumps(value) for value in values.values()]
+            arguments = " ".join(f"{name}={short_value(text)}" for name, text in zip(values, texts, strict=True))
     except (ValueError, RecursionError):
         pass
     return clip(printable(arguments[: 2 * CLIP]), CLIP)
+
+
+def short_value(text: str) -> str:
+    """A value without its middle, if it is long: of a path the end says most, of a command the beginning."""
+    if len(text) <= CLIP // 2 or any(char.isspace() for char in text[:CLIP]):
+        return text[:CLIP]
+    return f"{text[:4]}…{text[5 - CLIP // 2 :]}"
 
 
 def printable(text: str) -> str:

@@ -65,23 +65,35 @@ def read_source(name: str, data: bytes) -> Source:
     data = in_utf8(data)
     if not data.strip(b" \t\r\n\0\xef\xbb\xbf"):
         raise LogError(EXPECTED, f"{len(data):,} bytes without text" if data else "an empty file", name)
+    if begins_with_a_record(data):
+        return Source(name, None, read_lines(data))
     text, invalid = decode(data)
-    text = text.lstrip("\ufeff")
-    flaw = None
     try:
-        value, end = json.JSONDecoder().raw_decode(text, len(text) - len(text.lstrip()))
+        value = json.loads(text.lstrip("\ufeff"))
     except ValueError as error:
         flaw = (str(getattr(error, "msg", error)), int(getattr(error, "lineno", 1)))
     except RecursionError:
         flaw = ("nested too deeply", 1)
     else:
-        if not text[end:].strip():
-            lines = Lines([value], [1]) if isinstance(value, dict) else Lines()
-            if invalid:
-                number = data.count(b"\n", 0, invalid) + 1
-                lines.damaged.append(Damage(number, f"invalid UTF-8 at byte {invalid} of the file, read as U+FFFD"))
-            return Source(name, value, lines)
+        lines = Lines([value], [1]) if isinstance(value, dict) else Lines()
+        if invalid:
+            number = data.count(b"\n", 0, invalid) + 1
+            lines.damaged.append(Damage(number, f"invalid UTF-8 at byte {invalid} of the file, read as U+FFFD"))
+        return Source(name, value, lines)
     return Source(name, None, read_lines(data), flaw)
+
+
+def begins_with_a_record(data: bytes) -> bool:
+    """Whether the first line that is not blank is a whole JSON object, so that others may follow."""
+    start = data.find(b"{")
+    end = data.find(b"\n", start)
+    if start < 0 or data[:start].strip(b" \t\r\n\xef\xbb\xbf"):
+        return False
+    try:
+        json.loads(data[start : end if end >= 0 else len(data)])
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def unknown(source: Source) -> LogError:
@@ -93,5 +105,6 @@ def unknown(source: Source) -> LogError:
     if not source.lines.records:
         line, problem = (source.lines.damaged or [Damage(1, "nothing")])[0]
         return LogError(EXPECTED, problem, source.name, line)
-    got = f"{len(source.lines.records):,} records, the first of them {shape(source.lines.records[0])}"
-    return LogError(EXPECTED, got, source.name, source.lines.numbers[0])
+    count, first = len(source.lines.records), shape(source.lines.records[0])
+    got = first if count == 1 else f"{count:,} records, the first of them {first}"
+    return LogError(EXPECTED, got, source.name, source.lines.numbers[0] if count > 1 else None)
