@@ -31,6 +31,7 @@ FUNCTIONS: dict[str, Callable[[list[Message]], object]] = {
     "step_starts": ctxfast.step_starts,
     "safe_cuts": ctxfast.safe_cuts,
     "find_safe_cut": lambda messages: ctxfast.find_safe_cut(messages, len(messages) // 2),
+    "validate": ctxfast.validate,
     "select_fresh_tail": lambda messages: ctxfast.select_fresh_tail(messages, 8_000),
     "select_fresh_tail all": lambda messages: ctxfast.select_fresh_tail(messages, ALL).messages,
 }

@@ -1,4 +1,4 @@
-"""Finding the structure of a transcript: atoms, turns, steps and safe cuts, ctxfast against the reference."""
+"""Structure and faults of a transcript: atoms, turns, steps, safe cuts, validate; ctxfast against the reference."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ QUESTIONS: dict[str, Callable[[Any, list[Message]], object]] = {
     "safe_cuts": lambda module, messages: module.safe_cuts(messages),
     "find_safe_cut": lambda module, messages: module.find_safe_cut(messages, len(messages) // 2),
     "find_safe_cut role": lambda module, messages: module.find_safe_cut(messages, len(messages) // 2, "role"),
+    "validate": lambda module, messages: [(found.code, found.index) for found in module.validate(messages)],
 }
 
 
