@@ -183,6 +183,7 @@ struct Messages<'a, 'py> {
 }
 
 impl<'py> Messages<'_, 'py> {
+    #[inline]
     fn with<T>(&self, index: usize, read: impl FnOnce(&Bound<'py, PyAny>) -> Read<T>) -> Read<T> {
         read(&self.items.get(index)?).at_index(index).at_key("messages")
     }
@@ -195,6 +196,7 @@ impl Conversation for Messages<'_, '_> {
         self.count
     }
 
+    #[inline]
     fn role(&mut self, index: usize) -> Read<Role> {
         self.with(index, read::role)
     }

@@ -9,6 +9,9 @@
 //!    budget ([`tail`]);
 //! 3. **apply**: somebody writes the result back.
 //!
+//! What a text costs is asked of a counter. Today there is one, [`flat`]; the class-aware estimator (`estimate`) and the
+//! exact encodings (`exact`) will stand beside it and take the same [`Text`](text::Text) and [`Kind`](part::Kind).
+//!
 //! ```
 //! use ctxfast::{flat::{Flat, Weight}, part::Kind, text::Text};
 //!

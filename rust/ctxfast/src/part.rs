@@ -35,14 +35,20 @@ pub enum Role {
 
 impl Role {
     /// The role that a name stands for.
+    #[inline]
     #[must_use]
     pub fn from_name(name: &[u8]) -> Self {
-        match name {
-            b"assistant" => Self::Assistant,
-            b"tool" | b"function" => Self::Result,
-            b"user" => Self::User,
-            b"system" | b"developer" => Self::System,
-            _ => Self::Other,
+        // comparisons of whole words; a `match` compares byte by byte
+        if name == b"tool" || name == b"function" {
+            Self::Result
+        } else if name == b"assistant" {
+            Self::Assistant
+        } else if name == b"user" {
+            Self::User
+        } else if name == b"system" || name == b"developer" {
+            Self::System
+        } else {
+            Self::Other
         }
     }
 }

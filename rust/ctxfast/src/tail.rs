@@ -194,6 +194,7 @@ impl Users {
         self.continue_back(conversation, start, before_results, wanted)
     }
 
+    #[inline]
     fn continue_back<C: Conversation>(
         &self,
         conversation: &mut C,
