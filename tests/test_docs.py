@@ -17,8 +17,10 @@ MODULES = ["ctxfast", *(f"ctxfast.{module.name}" for module in pkgutil.iter_modu
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_page(page: Path) -> None:
-    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+def test_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # examples open files of the checkout
+    options = doctest.ELLIPSIS
+    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8", optionflags=options)
     assert tried
     assert not failed
 

@@ -254,7 +254,7 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
         ([{"kwargs": {}}, 1], "a list of 2 that begins with an object with 'kwargs'", None),
         (b"# Notes\n\nNo log at all.\n", "no whole JSON (Expecting value)", 1),
         (b'{\n "messages": [\n  {\n   "role":', "no whole JSON (Expecting value)", 4),
-        (b"[1]\n[2]\n", "no record, but '[1]'", 1),
+        (b"[1]\n[2]\n", "no whole JSON (Extra data)", 2),
         (
             b'\n{"kind":1,"payload":{}}\n{"kind":2}\n',
             "2 records, the first of them an object with 'kind', 'payload'",

@@ -212,6 +212,8 @@ def read_part(part: object, kind: str, reading: Reading, path: str, listed: set[
         note_block(fields, reading)
     if not isinstance(block_type, str):
         reading.content.append((BLOCK, (part, path)))
+    elif block_type == "thinking" and isinstance(fields.get("thinking"), (list, tuple)):  # Mistral's
+        read_content(fields["thinking"], kind, reading, f"{path}.thinking", depth=depth + 1)
     elif block_type in TEXT_BLOCKS:
         key = TEXT_BLOCKS[block_type]
         if fields.get(key) is not None:

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import ctxfast
 from ctxfast.reference import json_text, pairing_key, read_fields
 
-__all__ = ["Cuts", "Output", "Pinned", "Place", "Report", "RoleUse", "Tail", "ToolUse", "describe"]
+__all__ = ["Cuts", "Fault", "Output", "Pinned", "Place", "Report", "RoleUse", "Tail", "ToolUse", "describe"]
 
 USABLE = 0.85  # of the window; the rest is a margin for what an estimate misses
 LARGEST = 5  # tool outputs that are listed
+FAULTS = 8  # faults that are listed
 CLIP = 60  # characters of a text that are shown
 NO_CALL = "(no call)"  # the tool of a result whose call is not in the list
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")  # the provider answers these in the same message
@@ -67,6 +68,18 @@ class Output:
     tokens: int
     arguments: str
     """The first words of the arguments of its call."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that a provider would refuse."""
+
+    index: int
+    """Index of the message."""
+    code: str
+    """The stable code of `validate`."""
+    detail: str
+    """The same as a sentence."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +183,8 @@ class Report:
     """The tools, those with the most result tokens first."""
     largest: tuple[Output, ...]
     """The largest tool outputs, the largest first."""
+    faults: tuple[Fault, ...]
+    """What a provider would refuse (`validate`), in the order of the messages."""
     cuts: Cuts
     tail: Tail | None
     """`None` if no window was given."""
@@ -187,6 +202,7 @@ class Report:
         yield self.role_lines()
         yield self.tool_lines()
         yield self.largest_lines()
+        yield self.fault_lines()
         yield self.cuts.lines()
         if self.tail is not None:
             yield self.tail.lines()
@@ -220,6 +236,17 @@ class Report:
             name = f"{clip(output.tool, width - 1):{width}}"
             yield f"{name}{output.index:10}{output.tokens:11,}  {output.arguments}".rstrip()
 
+    def fault_lines(self) -> Iterator[str]:
+        """The first faults, and how many more there are."""
+        if not self.faults:
+            return
+        yield from heading("What a provider would refuse")
+        yield f"{'message':>7}  {'code':28}what is wrong"
+        for fault in self.faults[:FAULTS]:
+            yield f"{fault.index:7,}  {fault.code:28}{clip(fault.detail, CLIP)}"
+        if len(self.faults) > FAULTS:
+            yield f"{'':7}  and {len(self.faults) - FAULTS:,} more"
+
     def share(self, tokens: int) -> str:
         """A number of tokens as a share of all."""
         return f"{tokens / self.tokens if self.tokens else 0:9.1%}"
@@ -231,7 +258,7 @@ class Report:
 def describe(
     messages: Sequence[Any], *, counter: ctxfast.TokenCounter | None = None, window: int | None = None
 ) -> Report:
-    """Look into a conversation: tokens by role and tool, the largest outputs, safe cuts, the fresh tail.
+    """Look into a conversation: tokens by role and tool, the largest outputs, faults, safe cuts, the fresh tail.
 
     `counter` counts the tokens (default: `TokenCounter.default()`). `window` is the model's context window in tokens;
     without one there is no tail in the report. Raises `MessageTypeError` or `MessageValueError` for a message that
@@ -248,6 +275,7 @@ def describe(
         roles=use_by_role(read, counts),
         tools=tools,
         largest=outputs,
+        faults=tuple(Fault(p.index, p.code, printable(p.detail)) for p in ctxfast.validate(messages)),
         cuts=look_for_cuts(messages, read),
         tail=None if window is None else look_at_tail(messages, read, counter, window),
     )
@@ -340,7 +368,7 @@ def results_of(fields: Fields, tokens: int, counter: ctxfast.TokenCounter) -> It
     role = fields.get("role")
     if role in ("tool", "function"):
         name = fields.get("name")
-        yield Result(pairing_key(fields.get("tool_call_id")), tokens, printable(name) if name else None)
+        yield Result(pairing_key(fields.get("tool_call_id")), tokens, printable(str(name)) if name else None)
     elif role in ("user", "assistant"):
         for block in blocks_of(fields):
             if is_result(block):
@@ -419,17 +447,19 @@ def first_words(arguments: str) -> str:
         values = json.loads(arguments)
         if isinstance(values, dict):
             texts = [value if isinstance(value, str) else json.dumps(value) for value in values.values()]
-            arguments = " ".join(f"{name}={short_value(text)}" for name, text in zip(values, texts, strict=True))
+            room = CLIP if len(values) == 1 else CLIP // 2
+            words = [f"{name}={short_value(text, room - len(name))}" for name, text in zip(values, texts, strict=True)]
+            arguments = " ".join(words)
     except (ValueError, RecursionError):
         pass
     return clip(printable(arguments[: 2 * CLIP]), CLIP)
 
 
-def short_value(text: str) -> str:
-    """A value without its middle, if it is long: of a path the end says most, of a command the beginning."""
-    if len(text) <= CLIP // 2 or any(char.isspace() for char in text[:CLIP]):
+def short_value(text: str, length: int) -> str:
+    """A value without its middle, if it is one long word: of a path the end says most. Of a command the beginning."""
+    if len(text) < max(length, 20) or any(char.isspace() for char in text[:CLIP]):
         return text[:CLIP]
-    return f"{text[:4]}…{text[5 - CLIP // 2 :]}"
+    return f"{text[:4]}…{text[6 - max(length, 20) :]}"
 
 
 def printable(text: str) -> str:

@@ -88,6 +88,8 @@ class Reader:
     """Steps and what was said in between; `None`: a compaction."""
     seen: dict[str, Record] = field(default_factory=dict)
     """Records of messages by their `uuid`, in the order of the file."""
+    recent: list[str] = field(default_factory=list)
+    """Those since the last compaction."""
     steps: dict[tuple[str | None, str | None], Step] = field(default_factory=dict)
     """Steps since somebody spoke or the conversation was compacted, by the ids of response and request."""
     open_calls: dict[str | None, list[Step]] = field(default_factory=dict)
@@ -117,6 +119,7 @@ class Reader:
         else:
             if isinstance(uuid, str):
                 self.seen[uuid] = record
+                self.recent.append(uuid)
             self.add_message(record)
         if self.anchor is not None and uuid == self.anchor:
             preserved, self.preserved, self.anchor = self.preserved, [], None
@@ -193,24 +196,23 @@ class Reader:
 
     def compact(self, record: Record) -> None:
         """A compaction: what follows stands for everything before."""
+        recent = self.recent
         self.begin_anew()
         data = record.get("compactMetadata") or record.get("compact_metadata")
         data = data if isinstance(data, dict) else {}
         listed, segment = data.get("preservedMessages"), data.get("preservedSegment")
         if isinstance(listed, dict) and isinstance(listed.get("uuids"), list):
-            uuids = listed["uuids"]
+            uuids, self.anchor = listed["uuids"], listed.get("anchorUuid")
         elif isinstance(segment, dict):
-            known = list(self.seen)
-            head, tail = segment.get("headUuid"), segment.get("tailUuid")
-            uuids = known[known.index(head) : known.index(tail) + 1] if head in known and tail in known else []
+            head, tail, self.anchor = (segment.get(key) for key in ("headUuid", "tailUuid", "anchorUuid"))
+            uuids = recent[recent.index(head) : recent.index(tail) + 1] if head in recent and tail in recent else []
         else:
-            uuids = []
+            uuids, self.anchor = [], None
         self.preserved = [self.seen[uuid] for uuid in uuids if isinstance(uuid, str) and uuid in self.seen]
-        keeper = next((part for part in (listed, segment) if isinstance(part, dict)), {})
-        self.anchor = keeper.get("anchorUuid")
 
     def begin_anew(self) -> None:
         """Forget everything that was open: nothing is added to messages before a compaction."""
+        self.recent = []
         self.items.append(None)
         self.steps.clear()
         self.open_calls.clear()

@@ -6,6 +6,7 @@ use pyo3::types::PyString;
 
 use super::content::{BlockFields, Content};
 use super::fields;
+use super::items::Items;
 use super::visit::{Visit, arguments_field, text_field};
 use crate::errors::{At, Read};
 use crate::memory::view;
@@ -30,7 +31,13 @@ impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
         depth: usize,
     ) -> Read<bool> {
         match name {
-            b"thinking" => text_field(fields.thinking.as_ref(), "thinking", kind, self.visit)?,
+            b"thinking" => match &fields.thinking {
+                // Mistral's is a list of parts
+                Some(parts) if Items::of(parts).is_some() => {
+                    self.content(parts, kind, depth + 1).at_key("thinking")?;
+                }
+                thinking => text_field(thinking.as_ref(), "thinking", kind, self.visit)?,
+            },
             b"redacted_thinking" => {} // opaque
             b"tool_use" if self.is_listed(fields.id.as_ref())? => {}
             // the last two are answered by the provider itself
