@@ -183,6 +183,13 @@ CORNERS: dict[str, Any] = {
         "role": "user",
         "content": [{"type": "new", "n": [-0.0, 0, -0, 2**53 + 1, 10**22, -(10**400), 1e21, 1e-7, float("nan")]}],
     },
+    "nothing but keys that nobody knows": {"role": "assistant", "steps": [1]},
+    "keys nobody knows beside a rare one without a value": {"role": "assistant", "steps": [1], "function_call": None},
+    "keys nobody knows beside many without a value": {
+        "role": "assistant",
+        "steps": [1],
+        **dict.fromkeys(sorted(reference.PAYLOAD_KEYS)),
+    },
     "opaque keys in arguments": {"role": "assistant", "content": [{"type": "tool_use", "input": {"signature": "x"}}]},
     "opaque keys in a new block": {"role": "assistant", "content": [{"type": "new", "a": [{"signature": "x"}]}]},
 }

@@ -118,7 +118,8 @@ pub(crate) fn fill<'py>(slots: &mut impl Slots<'py>, dict: &Bound<'py, PyDict>) 
         let mut value = std::ptr::null_mut();
         // SAFETY: `dict` is a dict; key and value are borrowed from it and alive until it changes. It does not change in
         // this loop: other threads are locked out, and no Python code runs here, for nothing is done but comparing
-        // characters and taking references into empty slots; nothing is released.
+        // characters and taking references into empty slots. One that finds its slot full is given back while the dict
+        // still holds the value, so nothing is destroyed.
         unsafe {
             while ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, &raw mut value) != 0 {
                 let Some(key) = one_byte_text_of(key) else {
@@ -169,8 +170,9 @@ macro_rules! wanted {
                     }
                     return;
                 })*
-                $(if $rare::wants(key) {
-                    self.rare.get_or_insert_default().take(key, value);
+                $(if $rare::wants(key) && let Some(value) = value() {
+                    // made for a value only: SDK objects have all these keys, most of them with `None`
+                    self.rare.get_or_insert_default().take(key, || Some(value));
                 })?
             }
         }
