@@ -190,6 +190,17 @@ CORNERS: dict[str, Any] = {
         "steps": [1],
         **dict.fromkeys(sorted(reference.PAYLOAD_KEYS)),
     },
+    "a call inside a result, beside a listed call with its id": {
+        "role": "assistant",
+        "content": [
+            {
+                "type": "tool_result",
+                "tool_use_id": "a",
+                "content": [{"type": "tool_use", "id": "a", "input": {"x": "y" * 99}}],
+            }
+        ],
+        "tool_calls": [{"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
+    },
     "opaque keys in arguments": {"role": "assistant", "content": [{"type": "tool_use", "input": {"signature": "x"}}]},
     "opaque keys in a new block": {"role": "assistant", "content": [{"type": "new", "a": [{"signature": "x"}]}]},
 }

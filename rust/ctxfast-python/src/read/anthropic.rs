@@ -39,7 +39,7 @@ impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
                 thinking => text_field(thinking.as_ref(), "thinking", kind, self.visit)?,
             },
             b"redacted_thinking" => {} // opaque
-            b"tool_use" if self.is_listed(fields.id.as_ref())? => {}
+            b"tool_use" if depth == 0 && self.is_listed(fields.id.as_ref())? => {}
             // the last two are answered by the provider itself
             b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => {
                 text_field(fields.id.as_ref(), "id", Kind::Id, self.visit)?;
