@@ -7,6 +7,8 @@ Where it stops: what a case's call means in terms of the package is said in `tes
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
 import os
 import re
@@ -29,6 +31,20 @@ def shared_directory() -> Path | None:
     beside_the_checkout = Path(__file__).resolve().parents[2] / "shared"
     directory = Path(os.environ.get("CTXFAST_SHARED", beside_the_checkout))
     return directory if directory.is_dir() else None
+
+
+@functools.cache
+def transcript_loaders() -> Any:
+    """The module of loaders that lies beside the optional transcripts."""
+    directory = shared_directory()
+    assert directory is not None
+    path = directory / "transcripts" / "tools" / "loaders.py"
+    spec = importlib.util.spec_from_file_location("transcript_loaders", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def load_vectors(name: str) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import importlib.util
 import json
 import pkgutil
 import random
@@ -20,7 +19,17 @@ from typing import Any
 
 import pytest
 import strategies  # noqa: F401  (its profile says how many examples Hypothesis tries)
-from cases import blocks, calls_of, has_user_text, key_of, load_cases, pairing, results_of, shared_directory
+from cases import (
+    blocks,
+    calls_of,
+    has_user_text,
+    key_of,
+    load_cases,
+    pairing,
+    results_of,
+    shared_directory,
+    transcript_loaders,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -626,21 +635,11 @@ def real_files(*forms: str) -> list[Path]:
     return [file for form in forms for file in sorted((directory / "transcripts" / form).glob("*"))]
 
 
-def research_loader(shared: Path) -> Any:
-    path = shared / "transcripts" / "tools" / "loaders.py"
-    spec = importlib.util.spec_from_file_location("transcript_loaders", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("file", real_files("claude-code", "claude-stream-json"), ids=lambda file: file.name)
-def test_real_sessions_of_claude_code(shared: Path, file: Path) -> None:
+def test_real_sessions_of_claude_code(file: Path) -> None:
     log = load(file)
     assert log.form == "claude-code"
-    theirs = research_loader(shared).load(file, file.parent.name)[0]["messages"]
+    theirs = transcript_loaders().load(file, file.parent.name)[0]["messages"]
     if "sub-agent" not in file.name:  # the loader leaves all messages of sub-agents out, in their own logs too
         assert sum(len(calls_of(message)) for message in log.history) == sum(len(m["calls"]) for m in theirs)
         assert sum(len(results_of(message)) for message in log.history) == sum(m["role"] == "tool" for m in theirs)
@@ -693,7 +692,7 @@ def test_real_chats(shared: Path) -> None:
         pytest.skip("no trajectories of tau-bench")
     with pytest.raises(LogError, match="got 40 conversations"):
         load(trajectories)
-    theirs = research_loader(shared).load(trajectories, "tau-bench")
+    theirs = transcript_loaders().load(trajectories, "tau-bench")
     for index, transcript in enumerate(theirs):
         log = load(trajectories, index=index)
         assert [message["role"] for message in log.messages] == [m["role"] for m in transcript["messages"]]

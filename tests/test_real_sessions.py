@@ -7,15 +7,13 @@ through the loaders that lie beside them. Skipped without.
 from __future__ import annotations
 
 import copy
-import functools
-import importlib.util
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import calls_of, check_tail, counters, results_of, shared_directory
+from cases import calls_of, check_tail, counters, results_of, shared_directory, transcript_loaders
 
 import ctxfast
 from ctxfast import EstimatorConfig, reference
@@ -32,23 +30,9 @@ def transcript_files() -> list[str]:
     directory = shared_directory()
     if directory is None or not (directory / "transcripts").is_dir():
         return []
-    folders = [directory / "transcripts" / name for name in loaders().FORMATS]
+    folders = [directory / "transcripts" / name for name in transcript_loaders().FORMATS]
     files = [file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())]
     return [f"{file.parent.name}/{file.name}" for file in files]
-
-
-@functools.cache
-def loaders() -> Any:
-    """The module of loaders, by its path."""
-    directory = shared_directory()
-    assert directory is not None
-    path = directory / "transcripts" / "tools" / "loaders.py"
-    spec = importlib.util.spec_from_file_location("transcript_loaders", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def as_openai(message: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +60,7 @@ def as_openai(message: dict[str, Any]) -> dict[str, Any]:
 
 def sessions(file: Path) -> Iterator[Messages]:
     """All sessions of a file, without the marks of compactions and items that the loaders give no role."""
-    for transcript in loaders().load(str(file), file.parent.name):
+    for transcript in transcript_loaders().load(str(file), file.parent.name):
         kept = [message for message in transcript["messages"] if message["role"] not in ("boundary", None)]
         messages = [as_openai(message) for message in kept]
         if messages:
@@ -88,7 +72,7 @@ def raw_claude_code(file: Path) -> Messages:
 
     Those of sub-agents only in a log that has no others.
     """
-    records = [record for _, record in loaders().jsonl(file.read_bytes()) if "message" in record]
+    records = [record for _, record in transcript_loaders().jsonl(file.read_bytes()) if "message" in record]
     own = [record for record in records if not record.get("isSidechain")]
     return [record["message"] for record in own or records if record["type"] in ("user", "assistant")]
 
