@@ -37,6 +37,7 @@ from strategies import (
 import ctxfast
 from ctxfast import TokenCounter, reference
 from ctxfast.errors import MessageTypeError, MessageValueError
+from ctxfast.reference.reading import PAYLOAD_KEYS
 
 Outcome = tuple[str, Any]
 
@@ -188,7 +189,7 @@ CORNERS: dict[str, Any] = {
     "keys nobody knows beside many without a value": {
         "role": "assistant",
         "steps": [1],
-        **dict.fromkeys(sorted(reference.PAYLOAD_KEYS)),
+        **dict.fromkeys(sorted(PAYLOAD_KEYS)),
     },
     "a call inside a result, beside a listed call with its id": {
         "role": "assistant",

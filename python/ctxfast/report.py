@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import ctxfast
-from ctxfast.reference import json_text, pairing_key, read_fields
+from ctxfast.reference.reading import json_text, pairing_key, read_fields
 
 __all__ = ["Cuts", "Fault", "Output", "Pinned", "Place", "Report", "RoleUse", "Tail", "ToolUse", "describe"]
 

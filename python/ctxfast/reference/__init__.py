@@ -1,0 +1,31 @@
+"""The rules of counting and cutting in plain Python: the specification, the tests' oracle, the benchmarks' baseline.
+
+Nothing here is fast and nothing here is clever. The Rust core gives the same answers; where the two differ, one of
+them has a bug. The modules follow the data: `reading` a message, `counting` it, `structure` (what belongs together),
+then `validating` the list, or choosing its `tail`.
+"""
+
+from __future__ import annotations
+
+from ctxfast.reference.counting import CallableCounter, Counter, FlatCounter, count_tokens, default_counter, picoclaw
+from ctxfast.reference.structure import atoms, find_safe_cut, safe_cuts, step_starts, turn_starts
+from ctxfast.reference.tail import FreshTail, fresh_tail_budget, select_fresh_tail
+from ctxfast.reference.validating import validate
+
+__all__ = [
+    "CallableCounter",
+    "Counter",
+    "FlatCounter",
+    "FreshTail",
+    "atoms",
+    "count_tokens",
+    "default_counter",
+    "find_safe_cut",
+    "fresh_tail_budget",
+    "picoclaw",
+    "safe_cuts",
+    "select_fresh_tail",
+    "step_starts",
+    "turn_starts",
+    "validate",
+]
