@@ -20,7 +20,7 @@ STUB = ROOT / "python" / "ctxfast" / "_core.pyi"
 BIN = Path(sys.executable).parent  # of the virtual environment
 
 # What the generator cannot say: `ctxfast.shrinking` says it.
-ALLOWED = "ctxfast._core.FreshTail.__class_getitem__\n"
+ALLOWED = "ctxfast._core.FreshTail.__class_getitem__\nctxfast._core.Pruned.__class_getitem__\n"
 
 HEADER = "# Generated from the Rust doc comments by tools/stubs.py (`make stubs`): do not edit.\n\n"
 IMPORTS = {
@@ -28,6 +28,7 @@ IMPORTS = {
     "Sequence": "from collections.abc import Sequence",
     "Literal": "from typing import Literal",
     "EstimatorConfig": "from ctxfast.counting import EstimatorConfig",
+    "PrunePolicy": "from ctxfast.policy import PrunePolicy",
 }
 
 
@@ -39,7 +40,9 @@ def generate() -> str:
         subprocess.run(maturin, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         text = (Path(folder) / "ctxfast" / "_core.pyi").read_text()
     # it cannot parametrise what is returned as a Python object
+    text = text.replace("def items(self, /) -> tuple:", "def items(self, /) -> tuple[Edit, ...]:")
     text = text.replace("-> tuple:", "-> tuple[int, ...]:").replace("-> list:", "-> list[Any]:")
+    text = text.replace("-> dict: ...", "-> dict[str, Any]: ...").replace("-> dict:", "-> dict[str, Any]:")
     text = text.replace("-> tuple[Any, tuple]: ...", "-> tuple[Any, tuple[Any, ...]]: ...")
     # annotations come quoted: "Sequence[object]"
     text = re.sub(r'((?:: |-> ))"([^"\n]+)"', r"\1\2", text)

@@ -6,27 +6,39 @@ from ctxfast._core import OPTIMISED as _OPTIMISED
 from ctxfast._core import VERSION as __version__
 from ctxfast._core import TokenCounter, count_tokens
 from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError
-from ctxfast.shrinking import FreshTail, fresh_tail_budget, select_fresh_tail
+from ctxfast.shrinking import (
+    CachePrices,
+    FreshTail,
+    Pruned,
+    fresh_tail_budget,
+    prune_tool_outputs,
+    select_fresh_tail,
+)
 from ctxfast.structure import Problem, atoms, find_safe_cut, safe_cuts, step_starts, turn_starts, validate
 
 TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all of ctxfast's
 if TYPE_CHECKING:
     from ctxfast.counting import EstimatorConfig
+    from ctxfast.policy import PrunePolicy
 
 __all__ = [
     "BudgetError",
+    "CachePrices",
     "CtxfastError",
     "EstimatorConfig",
     "FreshTail",
     "MessageTypeError",
     "MessageValueError",
     "Problem",
+    "PrunePolicy",
+    "Pruned",
     "TokenCounter",
     "__version__",
     "atoms",
     "count_tokens",
     "find_safe_cut",
     "fresh_tail_budget",
+    "prune_tool_outputs",
     "safe_cuts",
     "select_fresh_tail",
     "step_starts",
@@ -51,6 +63,10 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
             from ctxfast.counting import EstimatorConfig
 
             return EstimatorConfig
+        if name == "PrunePolicy":
+            from ctxfast.policy import PrunePolicy
+
+            return PrunePolicy
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

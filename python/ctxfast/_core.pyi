@@ -8,21 +8,28 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, final
 
 from ctxfast.counting import EstimatorConfig
+from ctxfast.policy import PrunePolicy
 
 __all__ = [
     "OPTIMISED",
     "VERSION",
+    "CachePrices",
+    "Edit",
     "FreshTail",
     "Problem",
+    "Pruned",
+    "Report",
     "TokenCounter",
     "_restore_counter",
     "atoms",
     "count_tokens",
     "find_safe_cut",
     "fresh_tail_budget",
+    "prune_tool_outputs",
     "safe_cuts",
     "select_fresh_tail",
     "step_starts",
+    "tool_kinds",
     "turn_starts",
     "validate",
 ]
@@ -36,6 +43,115 @@ VERSION: Final[str]
 """
 Version of the package.
 """
+
+@final
+class CachePrices:
+    """
+    What tokens cost, as shares of the price of an input token that is not cached. Frozen, hashable, picklable.
+
+    `read` and `write` are the prices of reading a token from the provider's cache and of writing it there; the defaults
+    are Anthropic's (OpenAI: `CachePrices(read=0.1, write=1.0)`). `horizon` is how many requests are still to come; `None`
+    takes 0.2 for each step so far, 3 at least and 40 at most. `cold` says that the cache has expired, so that everything
+    is written anew in any case: then any saving is taken. Raises `TypeError` or `ValueError` for what is no price.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __getnewargs__(self, /) -> tuple[float, float, float | None, bool]: ...
+    def __hash__(self, /) -> int: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __new__(
+        cls, /, read: float = ..., write: float = ..., horizon: float | None = None, cold: bool = False
+    ) -> CachePrices: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def cold(self, /) -> bool:
+        """
+        Whether the cache has expired.
+        """
+    @property
+    def horizon(self, /) -> float | None:
+        """
+        Requests to come; `None`: a share of the steps so far.
+        """
+    @property
+    def read(self, /) -> float:
+        """
+        Price of reading a token from the cache.
+        """
+    @property
+    def write(self, /) -> float:
+        """
+        Price of writing a token into the cache.
+        """
+
+@final
+class Edit:
+    """
+    A tool output that has been replaced. Frozen.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def after(self, /) -> int:
+        """
+        Tokens of the stub.
+        """
+    @property
+    def before(self, /) -> int:
+        """
+        Tokens of the output.
+        """
+    @property
+    def call_id(self, /) -> str:
+        """
+        Id of the call that it answers; empty if it has none.
+        """
+    @property
+    def characters(self, /) -> int:
+        """
+        Characters of the output.
+        """
+    @property
+    def index(self, /) -> int:
+        """
+        Index of its message.
+        """
+    @property
+    def kind(self, /) -> str:
+        """
+        What kind of tool it is: `read`, `edit`, `command`, `search`, `list`, `web`, `agent`, `other`.
+        """
+    @property
+    def new(self, /) -> bool:
+        """
+        Whether it was replaced by this call, and not by an earlier one.
+        """
+    @property
+    def place(self, /) -> int:
+        """
+        Which of the message's tool results it is, from 0.
+        """
+    @property
+    def reason(self, /) -> str:
+        """
+        Why: `aged`; `covered` by a later read; of a file that was `edited` later; an `error` that was made up for, or one
+        of too many.
+        """
+    @property
+    def sample(self, /) -> str:
+        """
+        How the output began and ended: by this it is known again.
+        """
+    @property
+    def stub(self, /) -> str:
+        """
+        The text that stands there now.
+        """
+    @property
+    def tool(self, /) -> str:
+        """
+        Name of the tool; empty if it is not known.
+        """
 
 @final
 class FreshTail:
@@ -104,6 +220,97 @@ class Problem:
     def index(self, /) -> int:
         """
         Index of the message.
+        """
+
+@final
+class Pruned:
+    """
+    What `prune_tool_outputs` gives. Frozen.
+    """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def messages(self, /) -> list[Any]:
+        """
+        A new list: the same messages, stubs in the place of old tool outputs. Untouched messages are the same objects.
+        """
+    @property
+    def report(self, /) -> Report:
+        """
+        What was replaced, and what that saves.
+        """
+
+@final
+class Report:
+    """
+    What `prune_tool_outputs` has done, all sizes in tokens of its counter. Frozen, picklable; `as_dict` is plain data.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __reduce__(self, /) -> tuple[Any, tuple[Any, ...]]: ...
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str:
+        """
+        A table: what was replaced, by message.
+        """
+    @property
+    def after(self, /) -> int:
+        """
+        Tokens of the new list.
+        """
+    def as_dict(self, /) -> dict[str, Any]:
+        """
+        The report as plain data, fit for JSON.
+        """
+    @property
+    def before(self, /) -> int:
+        """
+        Tokens of the list that came in.
+        """
+    @property
+    def blocked_by(self, /) -> str | None:
+        """
+        If this call has replaced nothing: the rule that was in the way. `prune_threshold`: it is too little, or does not
+        pay; `protected_turns`: without that guard there would be enough; `protected_tokens`, `protected_steps`: nothing is
+        old enough; `kept`: all that is old stays by a rule; `trigger_tokens`. `None`: there is nothing.
+        """
+    @property
+    def changed(self, /) -> bool:
+        """
+        Whether the new list differs from the one that came in.
+        """
+    @property
+    def earliest_changed_index(self, /) -> int | None:
+        """
+        Index of the first message that this call has changed: up to here the provider's cache holds. `None`: it holds
+        whole.
+        """
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Report:
+        """
+        The report of which `as_dict` gave this. Raises `KeyError`, `TypeError` or `ValueError` for anything else.
+        """
+    @property
+    def items(self, /) -> tuple[Edit, ...]:
+        """
+        The outputs that are stubs in the new list, in its order; those that were stubs in the list that came in are not
+        among them.
+        """
+    @property
+    def reread_of_pruned(self, /) -> tuple[int, ...]:
+        """
+        Indices of messages of the newest step that read lines again of which every copy had been replaced: what pruning
+        has cost.
+        """
+    @property
+    def saved(self, /) -> int:
+        """
+        Tokens saved.
+        """
+    @property
+    def tokens_rewritten(self, /) -> int:
+        """
+        Tokens from there on that were in the last request and are written again.
         """
 
 @final
@@ -246,6 +453,49 @@ def fresh_tail_budget(usable_tokens: float) -> int:
     OpenCode; `ctxfast.compat.CalculateFreshTailBudget` is PicoClaw's plain clamp.
     """
 
+def prune_tool_outputs(
+    messages: Sequence[object],
+    protected_turns: int | None = None,
+    prune_threshold: int | Literal["auto"] | None = None,
+    *,
+    protected_tokens: int | None = None,
+    protected_steps: int | None = None,
+    budget: float | None = None,
+    prices: CachePrices | None = ...,
+    policy: PrunePolicy | None = None,
+    previous: Report | Pruned | None = None,
+    counter: TokenCounter | None = None,
+) -> Pruned:
+    """
+    Old tool outputs as stubs, everything else as it is: a new list, and a report of what was done.
+
+    A stub is one line of facts and up to three lines of what was there, at most 400 characters; it is always shorter
+    than the output, and smaller by `counter` (default: `TokenCounter.default()`). Calls, ids and all other messages are
+    never touched, so that the new list is as valid as the old one. What is a stub stays one: pruning twice changes
+    nothing.
+
+    **Protected** are the outputs in the newest `protected_steps` steps (default 3; what the model has not seen yet in any
+    case), in the newest `protected_tokens` tokens of tool output (10,000; the output that crosses the border is not
+    protected, nor is any older one), and in the newest `protected_turns` turns (0; in most agent sessions two turns are
+    everything: `report.blocked_by` says when this guard was in the way). `policy`, a `ctxfast.policy.PrunePolicy`, has
+    more to say: kept tools and paths, errors, presets of other agents. What is given beside it goes before it.
+
+    **When.** `prune_threshold="auto"` replaces all that is not protected as soon as that pays: if it saves at least
+    10,000 tokens (a tenth of `budget`, the usable tokens of the context window, if that is less), and if
+    `read * saved * horizon >= (write - read) * rest`, where `rest` are the tokens behind the first changed message that
+    remain and were in the last request, for these must be written into the provider's cache again. `prices` is a
+    `CachePrices`; `None`: there is no cache, every saving pays. A number of tokens instead of `"auto"` replaces batches
+    that free so many each, counted from the start of the list: the same ones on every call, whatever is appended.
+
+    **Stable.** `"auto"` does not know what was decided before unless it is told: go on with the list that it gave, or pass
+    the full list again and the report of the last call as `previous`, whose stubs are put in first.
+
+    Reads that a later read covers, or whose file was edited since, join a batch from inside `protected_tokens`; they never
+    start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises
+    `MessageTypeError` or `MessageValueError` for a message that cannot be read, `BudgetError`, `TypeError` or `ValueError`
+    for an argument that means nothing.
+    """
+
 def safe_cuts(messages: Sequence[object]) -> list[int]:
     """
     All indices, 0 to `len(messages)`, at which no call lies before with its result at or after.
@@ -288,6 +538,12 @@ def step_starts(messages: Sequence[object]) -> list[int]:
     Indices at which steps begin: a step is one model response with all results of its calls.
 
     Steps that overlap begin together, so each is a safe cut.
+    """
+
+def tool_kinds() -> list[tuple[str, str]]:
+    """
+    Patterns of tools' names (`*` is anything; the case of A to Z does not matter), and what kind of tool they are: the
+    first that matches counts.
     """
 
 def turn_starts(messages: Sequence[object]) -> list[int]:

@@ -1,17 +1,28 @@
-"""Making a list of messages shorter: the fresh tail."""
+"""Making a list of messages shorter: old tool outputs as stubs, the fresh tail."""
 
 from __future__ import annotations
 
 from ctxfast import _core
-from ctxfast._core import fresh_tail_budget
+from ctxfast._core import CachePrices, Edit, Report, fresh_tail_budget
 
-__all__ = ["FreshTail", "fresh_tail_budget", "select_fresh_tail"]
+__all__ = [
+    "CachePrices",
+    "Edit",
+    "FreshTail",
+    "Pruned",
+    "Report",
+    "fresh_tail_budget",
+    "prune_tool_outputs",
+    "select_fresh_tail",
+]
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of ctxfast
 if TYPE_CHECKING:
     # The generated stub cannot say that the kept messages have the type of the messages that came in.
     from collections.abc import Sequence
-    from typing import ClassVar, Generic, TypeVar, final
+    from typing import ClassVar, Generic, Literal, TypeVar, final
+
+    from ctxfast.policy import PrunePolicy
 
     M = TypeVar("M")
 
@@ -78,6 +89,51 @@ if TYPE_CHECKING:
         """
         raise NotImplementedError
 
+    @final
+    class Pruned(Generic[M]):
+        """What `prune_tool_outputs` gives. Its fields cannot be set."""
+
+        __hash__: ClassVar[None]  # type: ignore[assignment]
+
+        def __eq__(self, other: object, /) -> bool:
+            """Whether the same was done, with equal messages."""
+            raise NotImplementedError
+
+        @property
+        def messages(self) -> list[M]:
+            """A new list: the same messages, stubs in the place of old tool outputs."""
+            raise NotImplementedError
+
+        @property
+        def report(self) -> Report:
+            """What was replaced, and what that saves."""
+            raise NotImplementedError
+
+    def prune_tool_outputs(
+        messages: Sequence[M],
+        protected_turns: int | None = None,
+        prune_threshold: int | Literal["auto"] | None = None,
+        *,
+        protected_tokens: int | None = None,
+        protected_steps: int | None = None,
+        budget: float | None = None,
+        prices: CachePrices | None = ...,
+        policy: PrunePolicy | None = None,
+        previous: Report | Pruned[M] | None = None,
+        counter: _core.TokenCounter | None = None,
+    ) -> Pruned[M]:
+        """Old tool outputs as stubs, everything else as it is: a new list, and a report of what was done.
+
+        Protected are the outputs of the newest `protected_steps` steps (3), the newest `protected_tokens` tokens of
+        output (10,000) and the newest `protected_turns` turns (0). `prune_threshold="auto"` replaces the rest once that
+        pays at these cache `prices`; a number of tokens replaces batches that free so many each. `budget` is the number
+        of usable tokens, `previous` the report of the last call on the same list. The whole text:
+        `help(ctxfast.prune_tool_outputs)`.
+        """
+        raise NotImplementedError
+
 else:
     FreshTail = _core.FreshTail
+    Pruned = _core.Pruned
+    prune_tool_outputs = _core.prune_tool_outputs
     select_fresh_tail = _core.select_fresh_tail

@@ -2,12 +2,14 @@
 
 Nothing here is fast and nothing here is clever. The Rust core gives the same answers; where the two differ, one of
 them has a bug. The modules follow the data: `reading` a message, `counting` it, `structure` (what belongs together),
-then `validating` the list, or choosing its `tail`.
+then `validating` the list, choosing its `tail`, or `pruning` it (`tools` says what a call is about, `stubs` what stays
+of its output).
 """
 
 from __future__ import annotations
 
 from ctxfast.reference.counting import CallableCounter, Counter, FlatCounter, count_tokens, default_counter, picoclaw
+from ctxfast.reference.pruning import Pruned, prune_tool_outputs
 from ctxfast.reference.structure import atoms, find_safe_cut, safe_cuts, step_starts, turn_starts
 from ctxfast.reference.tail import FreshTail, fresh_tail_budget, select_fresh_tail
 from ctxfast.reference.validating import validate
@@ -17,12 +19,14 @@ __all__ = [
     "Counter",
     "FlatCounter",
     "FreshTail",
+    "Pruned",
     "atoms",
     "count_tokens",
     "default_counter",
     "find_safe_cut",
     "fresh_tail_budget",
     "picoclaw",
+    "prune_tool_outputs",
     "safe_cuts",
     "select_fresh_tail",
     "step_starts",

@@ -57,7 +57,9 @@ class Reading:
     alternative: list[str] | None = None  # PicoClaw's `system_parts`: another form of the content, the larger counts
     other: list[Piece] = field(default_factory=list)
     calls: list[str | None] = field(default_factory=list)  # ids of calls that wait for a result; None: blank
+    called: list[tuple[Any, Any]] = field(default_factory=list)  # name and arguments of each of these calls
     results: list[str | None] = field(default_factory=list)
+    outputs: list[dict[str, Any]] = field(default_factory=list)  # what holds each result: the message, or a block
     facts: set[str] = field(default_factory=set)  # codes of `validate` that this message shows by itself
     form: str | None = None  # the form that it can only be of
     own_text: bool = False  # a user message that says something, be it beside tool results
@@ -107,8 +109,10 @@ def read_message(message: object, path: str) -> Reading:
         reading.other.append((ID, expect_str(result_id, f"{path}.tool_call_id")))
     if is_result_role(reading.role):
         reading.results = [pairing_key(result_id)]
+        reading.outputs = [fields]
     if reading.role != "assistant":
         reading.calls = []
+        reading.called = []
     if reading.role == "user":
         reading.own_text = not reading.results or has_text(content)
     if all(fields.get(key) is None for key in PAYLOAD_KEYS):
@@ -151,10 +155,13 @@ def read_called_function(function: object, reading: Reading, path: str) -> None:
         reading.other.append((NAME, expect_str(fields["name"], f"{path}.name")))
     if reading.role == "assistant" and not str(fields.get("name") or "").strip():
         reading.facts.add("blank_name")
+    arguments = None
     for key in ("arguments", "input", "args"):
         if fields.get(key) is not None:
-            reading.other.append((ARGUMENTS, (fields[key], f"{path}.{key}")))
+            arguments = fields[key]
+            reading.other.append((ARGUMENTS, (arguments, f"{path}.{key}")))
             break
+    reading.called.append((fields.get("name"), arguments))
 
 
 def read_content(
@@ -210,6 +217,7 @@ def read_part(part: object, kind: str, reading: Reading, path: str, listed: set[
             reading.content.append((ARGUMENTS, (fields["input"], f"{path}.input")))
         if block_type == "tool_use" and depth == 0 and reading.role == "assistant":
             reading.calls.append(pairing_key(fields.get("id")))
+            reading.called.append((fields.get("name"), fields.get("input")))
             reading.form = reading.form or "anthropic"
             if not str(fields.get("name") or "").strip():
                 reading.facts.add("blank_name")
@@ -219,6 +227,7 @@ def read_part(part: object, kind: str, reading: Reading, path: str, listed: set[
         read_content(fields.get("content"), OUTPUT, reading, f"{path}.content", depth=depth + 1)
         if depth == 0 and reading.role == "user":
             reading.results.append(pairing_key(fields.get("tool_use_id")))
+            reading.outputs.append(fields)
             reading.form = reading.form or "anthropic"
     else:
         reading.content.append((BLOCK, (part, path)))

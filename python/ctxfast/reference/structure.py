@@ -43,21 +43,31 @@ def table(messages: Sequence[object]) -> list[Entry]:
     return entries
 
 
-def pair(entries: Sequence[Entry]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Pairs of (call's message, result's message), and the messages of calls that have no result.
+def answered_calls(entries: Sequence[Entry]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Which call each result answers, both as (message, place in it). Results whose call is nowhere are left out.
 
     A result answers the nearest earlier open call with its id; within one message equal ids match by order. So the
     open calls of an id are a stack, and the calls of one message lie on it with the first on top.
     """
-    open_calls: dict[str | None, list[int]] = {}
-    pairs = []
+    open_calls: dict[str | None, list[tuple[int, int]]] = {}
+    answered = {}
     for index, entry in enumerate(entries):
-        for key in entry.results:
+        for place, key in enumerate(entry.results):
             if open_calls.get(key):
-                pairs.append((open_calls[key].pop(), index))
-        for key in reversed(entry.calls):
-            open_calls.setdefault(key, []).append(index)
-    return pairs, sorted(index for stack in open_calls.values() for index in stack)
+                answered[index, place] = open_calls[key].pop()
+        for place, key in reversed(list(enumerate(entry.calls))):
+            open_calls.setdefault(key, []).append((index, place))
+    return answered
+
+
+def pair(entries: Sequence[Entry]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Pairs of (call's message, result's message), and the messages of calls that have no result."""
+    answered = answered_calls(entries)
+    done = set(answered.values())
+    unanswered = [
+        index for index, entry in enumerate(entries) for place in range(len(entry.calls)) if (index, place) not in done
+    ]
+    return [(call, result) for (result, _), (call, _) in answered.items()], unanswered
 
 
 def live_calls(entries: Sequence[Entry], unanswered: Sequence[int]) -> list[int]:

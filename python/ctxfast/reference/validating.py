@@ -15,6 +15,7 @@ from ctxfast.reference.structure import (
     STRAY,
     SYSTEM,
     Entry,
+    answered_calls,
     live_calls,
     table,
 )
@@ -76,16 +77,8 @@ def validate(
 
 def problems_of_pairs(entries: Sequence[Entry], is_anthropic: bool) -> list[Problem]:
     """Ids, orphans, duplicates, calls without results, results that do not come directly after their calls."""
-    answers: dict[tuple[int, int], int] = {}  # (message, place of the call in it) -> message of the result
-    answered: set[tuple[int, int]] = set()  # (message, place of the result in it)
-    open_calls: dict[str | None, list[tuple[int, int]]] = {}
-    for index, entry in enumerate(entries):
-        for place, key in enumerate(entry.results):
-            if open_calls.get(key):
-                answers[open_calls[key].pop()] = index
-                answered.add((index, place))
-        for place, key in reversed(list(enumerate(entry.calls))):
-            open_calls.setdefault(key, []).append((index, place))
+    answered = answered_calls(entries)
+    answers = {call: result for result, call in answered.items()}
     running = set(live_calls(entries, range(len(entries))))
 
     found = []
@@ -103,7 +96,7 @@ def problems_of_pairs(entries: Sequence[Entry], is_anthropic: bool) -> list[Prob
         if not is_anthropic:
             following = (i for i in range(index + 1, len(entries)) if entries[i].kind != STRAY)
             end = next(following, len(entries))
-        own = [answers.get((index, place)) for place in range(len(entry.calls))]
+        own = [answers.get((index, place), (None, 0))[0] for place in range(len(entry.calls))]
         code = "split_parallel_group" if any(a is not None and a < end for a in own) else "result_out_of_order"
         for place, key in enumerate(entry.calls):
             if key is None:

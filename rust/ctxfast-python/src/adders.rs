@@ -31,6 +31,64 @@ pub(crate) trait Adder<'py> {
     fn tokens(&self, frame: Frame) -> u64;
 }
 
+/// An adder that can say what was added since.
+pub(crate) trait Meter {
+    type Mark: Copy + Default;
+
+    fn mark(&self) -> Self::Mark;
+    fn tokens_since(&self, mark: Self::Mark) -> u64;
+}
+
+/// An adder that also notes what each tool output by itself has.
+pub(crate) struct Metered<'o, A: Meter> {
+    pub(crate) adder: A,
+    mark: A::Mark,
+    outputs: &'o mut Vec<u64>,
+}
+
+impl<'o, A: Meter> Metered<'o, A> {
+    pub(crate) fn new(adder: A, outputs: &'o mut Vec<u64>) -> Self {
+        Self { adder, mark: A::Mark::default(), outputs }
+    }
+}
+
+impl<'py, A: Meter + Visit<'py>> Visit<'py> for Metered<'_, A> {
+    #[inline]
+    fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()> {
+        self.adder.text(kind, text)
+    }
+
+    fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
+        self.adder.json(kind, value, keys)
+    }
+
+    fn media(&mut self) {
+        self.adder.media();
+    }
+
+    #[inline]
+    fn output_begins(&mut self) {
+        self.mark = self.adder.mark();
+    }
+
+    #[inline]
+    fn output_ends(&mut self) {
+        self.outputs.push(self.adder.tokens_since(self.mark));
+    }
+
+    fn content_begins(&mut self) {
+        self.adder.content_begins();
+    }
+
+    fn alternative_begins(&mut self, parts: usize) {
+        self.adder.alternative_begins(parts);
+    }
+
+    fn alternative_ends(&mut self) {
+        self.adder.alternative_ends();
+    }
+}
+
 /// Adds units, to be divided once.
 pub(crate) struct FlatAdder<'c> {
     flat: &'c Flat,
@@ -65,6 +123,20 @@ impl<'py> Adder<'py> for FlatAdder<'_> {
             weight.prose += self.flat.message_overhead;
         }
         self.flat.tokens(&weight)
+    }
+}
+
+impl Meter for FlatAdder<'_> {
+    type Mark = Weight;
+
+    #[inline]
+    fn mark(&self) -> Weight {
+        self.weight
+    }
+
+    #[inline]
+    fn tokens_since(&self, mark: Weight) -> u64 {
+        self.flat.tokens(&self.weight.since(mark))
     }
 }
 
@@ -136,6 +208,18 @@ impl<'py> Adder<'py> for CallableAdder<'_> {
     fn tokens(&self, frame: Frame) -> u64 {
         let overhead = if frame == Frame::Message { self.callable.message_overhead } else { 0 };
         self.tokens + self.media * self.callable.media_tokens + overhead
+    }
+}
+
+impl Meter for CallableAdder<'_> {
+    type Mark = (u64, u64);
+
+    fn mark(&self) -> (u64, u64) {
+        (self.tokens, self.media)
+    }
+
+    fn tokens_since(&self, (tokens, media): (u64, u64)) -> u64 {
+        self.tokens - tokens + (self.media - media) * self.callable.media_tokens
     }
 }
 

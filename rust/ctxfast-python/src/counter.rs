@@ -11,7 +11,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyString, PyTuple};
 
-use crate::adders::{Adder, Callable, CallableAdder, FlatAdder, Frame};
+use crate::adders::{Adder, Callable, CallableAdder, FlatAdder, Frame, Metered};
 use crate::errors::{At, Error, Read};
 use crate::memory::{chars, view, wanted};
 use crate::numbers::{Least, MediaTokens, MessageOverhead, budget};
@@ -381,6 +381,41 @@ impl TokenCounter {
                 let shape = read::message(message, &mut Both(&mut adder, noter))?;
                 Ok((Adder::tokens(&adder, Frame::Message), shape))
             }
+        }
+    }
+
+    /// The same; `outputs` gets the tokens of each tool output in the message.
+    #[inline]
+    pub(crate) fn message_tokens_with_outputs<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        noter: &mut impl Visit<'py>,
+        outputs: &mut Vec<u64>,
+    ) -> Read<(u64, Shape)> {
+        match &self.rule {
+            Rule::Flat(flat) => {
+                let mut meter = Metered::new(FlatAdder::new(flat), outputs);
+                let shape = read::message(message, &mut Both(&mut meter, noter))?;
+                Ok((Adder::tokens(&meter.adder, Frame::Message), shape))
+            }
+            Rule::Callable(callable) => {
+                let mut meter = Metered::new(CallableAdder::new(callable), outputs);
+                let shape = read::message(message, &mut Both(&mut meter, noter))?;
+                Ok((Adder::tokens(&meter.adder, Frame::Message), shape))
+            }
+        }
+    }
+
+    /// Tokens of what a tool has said.
+    pub(crate) fn output_tokens(&self, py: Python<'_>, text: &str) -> Read<u64> {
+        match &self.rule {
+            Rule::Flat(flat) => {
+                let mut weight = Weight::default();
+                flat.weigh(Kind::Output, text.into(), &mut weight);
+                Ok(flat.tokens(&weight))
+            }
+            Rule::Callable(callable) if !text.is_empty() => callable.call(&PyString::new(py, text)),
+            Rule::Callable(_) => Ok(0),
         }
     }
 

@@ -8,7 +8,10 @@ mod counter;
 mod errors;
 mod memory;
 mod numbers;
+mod policy;
+mod prune;
 mod read;
+mod report;
 mod structure;
 mod tail;
 mod validate;
@@ -19,6 +22,12 @@ mod write;
 mod _core {
     #[pymodule_export]
     use crate::counter::{TokenCounter, count_tokens, restore_counter};
+    #[pymodule_export]
+    use crate::policy::{CachePrices, tool_kinds};
+    #[pymodule_export]
+    use crate::prune::prune_tool_outputs;
+    #[pymodule_export]
+    use crate::report::{Edit, Pruned, Report};
     #[pymodule_export]
     use crate::structure::{atoms, find_safe_cut, safe_cuts, step_starts, turn_starts};
     #[pymodule_export]

@@ -11,7 +11,7 @@ use crate::errors::{At, Read};
 use crate::memory::view;
 use crate::numbers::whole;
 use crate::read::json::Keys;
-use crate::read::{self, Items, Shape, Visit};
+use crate::read::{self, Called, Items, Shape, Visit};
 
 /// What is kept or dropped whole, as half-open index ranges `(start, stop)` that cover the list.
 ///
@@ -142,7 +142,7 @@ impl<'py> Visit<'py> for Noter<'_> {
         Ok(())
     }
 
-    fn call(&mut self, id: Option<&Bound<'py, PyString>>, _: Option<&Bound<'py, PyAny>>) {
+    fn call(&mut self, id: Option<&Bound<'py, PyString>>, _: Called<'_, 'py>) {
         self.transcript.call(id.map(view));
     }
 

@@ -10,7 +10,7 @@ use pyo3::types::PyString;
 use crate::errors::{At, Read};
 use crate::memory::{chars, view};
 use crate::read::json::Keys;
-use crate::read::{self, Items, Visit};
+use crate::read::{self, Called, Items, Visit};
 use crate::structure::Noter;
 
 /// What a provider would refuse, in the order of the messages; an empty list if nothing.
@@ -192,11 +192,11 @@ impl<'py> Visit<'py> for Reading<'_> {
         self.is_empty = false;
     }
 
-    fn call(&mut self, id: Option<&Bound<'py, PyString>>, name: Option<&Bound<'py, PyAny>>) {
-        let name = name.and_then(|name| name.cast::<PyString>().ok());
+    fn call(&mut self, id: Option<&Bound<'py, PyString>>, called: Called<'_, 'py>) {
+        let name = called.name.and_then(|name| name.cast::<PyString>().ok());
         self.is_empty = false;
         self.nameless_call |= name.is_none_or(|name| view(name).is_blank());
-        self.noter.call(id, None);
+        self.noter.call(id, called);
     }
 
     fn result(&mut self, id: Option<&Bound<'py, PyString>>) {

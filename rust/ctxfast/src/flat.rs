@@ -63,6 +63,18 @@ pub struct Weight {
 }
 
 impl Weight {
+    /// What was added since it weighed so much.
+    #[inline]
+    #[must_use]
+    pub fn since(&self, earlier: Self) -> Self {
+        Self {
+            prose: self.prose - earlier.prose,
+            code: self.code - earlier.code,
+            thai: self.thai - earlier.thai,
+            media: self.media - earlier.media,
+        }
+    }
+
     /// All units of text.
     #[must_use]
     pub fn units(&self) -> u64 {

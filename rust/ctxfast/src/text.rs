@@ -105,6 +105,98 @@ impl<'a> Text<'a> {
         (chars, chars - 2 * separators)
     }
 
+    /// The code point at a place.
+    #[inline]
+    #[must_use]
+    pub fn at(self, place: usize) -> Option<u32> {
+        match self {
+            Text::Ucs1(units) => units.get(place).map(|&unit| unit.into()),
+            Text::Ucs2(units) => units.get(place).map(|&unit| unit.into()),
+            Text::Ucs4(units) => units.get(place).copied(),
+            Text::Utf8(text) => text.chars().nth(place).map(u32::from),
+        }
+    }
+
+    /// Where an ASCII character stands first.
+    #[inline]
+    #[must_use]
+    pub fn find(self, char: u8) -> Option<usize> {
+        match self {
+            Text::Ucs1(units) => memchr::memchr(char, units),
+            Text::Ucs2(units) => kernels::find(units, char.into()),
+            Text::Ucs4(units) => kernels::find(units, char.into()),
+            Text::Utf8(text) => text.chars().position(|other| other == char::from(char)),
+        }
+    }
+
+    /// Where an ASCII character stands last.
+    #[must_use]
+    pub fn find_last(self, char: u8) -> Option<usize> {
+        match self {
+            Text::Ucs1(units) => memchr::memrchr(char, units),
+            Text::Ucs2(units) => units.iter().rposition(|&unit| u32::from(unit) == u32::from(char)),
+            Text::Ucs4(units) => units.iter().rposition(|&unit| unit == u32::from(char)),
+            Text::Utf8(text) => {
+                let last = text.rfind(char::from(char))?;
+                Some(text.get(..last).unwrap_or_default().chars().count())
+            }
+        }
+    }
+
+    /// How often an ASCII character occurs.
+    #[must_use]
+    pub fn count(self, char: u8) -> usize {
+        match self {
+            Text::Ucs1(units) => kernels::count(units, char),
+            Text::Ucs2(units) => kernels::count(units, char.into()),
+            Text::Ucs4(units) => kernels::count(units, char.into()),
+            Text::Utf8(text) => text.bytes().filter(|&byte| byte == char).count(),
+        }
+    }
+
+    /// Whether a text begins with another one.
+    #[must_use]
+    pub fn starts_with(self, start: &str) -> bool {
+        match self {
+            Text::Ucs1(units) if start.is_ascii() => units.starts_with(start.as_bytes()),
+            _ => start.chars().enumerate().all(|(place, char)| self.at(place) == Some(char.into())),
+        }
+    }
+
+    /// Whether two texts have the same characters.
+    #[must_use]
+    pub fn same(self, other: Text<'_>) -> bool {
+        match (self, other) {
+            (Text::Ucs1(one), Text::Ucs1(two)) => one == two,
+            (Text::Ucs2(one), Text::Ucs2(two)) => one == two,
+            (Text::Ucs4(one), Text::Ucs4(two)) => one == two,
+            _ => {
+                let all = self.chars();
+                all == other.chars() && (0..all).all(|place| self.at(place) == other.at(place))
+            }
+        }
+    }
+
+    /// The text as a Rust string; lone surrogates become U+FFFD.
+    #[must_use]
+    pub fn to_well_formed(self) -> String {
+        if let Text::Ucs1(units) = self
+            && units.is_ascii()
+            && let Ok(text) = str::from_utf8(units)
+        {
+            return text.to_owned();
+        }
+        let mut text = String::with_capacity(self.chars());
+        self.each_point(|point| text.push(char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER)));
+        text
+    }
+
+    /// The lines: what stands between line feeds, as Python's `text.split("\n")` gives it.
+    #[must_use]
+    pub fn lines(self) -> Lines<'a> {
+        Lines { rest: Some(self) }
+    }
+
     /// The characters in `range`, cut to what is there.
     #[must_use]
     pub fn slice(self, range: Range<usize>) -> Text<'a> {
@@ -122,6 +214,33 @@ impl<'a> Text<'a> {
                 Text::Utf8(text.get(start.min(end)..end).unwrap_or_default())
             }
         }
+    }
+}
+
+/// The lines of a text, from the start or from the end.
+#[derive(Clone, Debug)]
+pub struct Lines<'a> {
+    rest: Option<Text<'a>>,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Text<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Text<'a>> {
+        let rest = self.rest?;
+        let Some(end) = rest.find(b'\n') else { return self.rest.take() };
+        self.rest = Some(rest.slice(end + 1..usize::MAX));
+        Some(rest.slice(0..end))
+    }
+}
+
+impl DoubleEndedIterator for Lines<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let rest = self.rest?;
+        let Some(feed) = rest.find_last(b'\n') else { return self.rest.take() };
+        self.rest = Some(rest.slice(0..feed));
+        Some(rest.slice(feed + 1..usize::MAX))
     }
 }
 
@@ -178,6 +297,30 @@ mod tests {
         fn rust_strings_equal_the_twins(text in "\\PC{0,80}|[\u{0}-\u{2f}\u{e30}\u{2028}<]{0,80}") {
             let points: Vec<u32> = text.chars().map(u32::from).collect();
             check(Text::from(text.as_str()), &points);
+        }
+
+        #[test]
+        fn lines_and_searches_are_those_of_strings(text in "[ab\u{e9}\u{4e00}\n]{0,60}") {
+            let points: Vec<u32> = text.chars().map(u32::from).collect();
+            let wide: Option<Vec<u16>> = points.iter().map(|&c| u16::try_from(c).ok()).collect();
+            let narrow: Option<Vec<u8>> = points.iter().map(|&c| u8::try_from(c).ok()).collect();
+            let mut forms = vec![Text::Ucs4(&points), Text::from(text.as_str())];
+            forms.extend(wide.as_deref().map(Text::Ucs2));
+            forms.extend(narrow.as_deref().map(Text::Ucs1));
+            let lines: Vec<&str> = text.split('\n').collect();
+            for form in forms {
+                let found: Vec<String> = form.lines().map(Text::to_well_formed).collect();
+                prop_assert_eq!(&found, &lines);
+                let mut back: Vec<String> = form.lines().rev().map(Text::to_well_formed).collect();
+                back.reverse();
+                prop_assert_eq!(&back, &lines);
+                prop_assert_eq!(form.count(b'\n'), lines.len() - 1);
+                prop_assert_eq!(form.find(b'a'), text.chars().position(|c| c == 'a'));
+                prop_assert_eq!(form.find_last(b'a'), points.iter().rposition(|&c| c == u32::from('a')));
+                prop_assert!(form.same(Text::from(text.as_str())));
+                prop_assert!(form.starts_with(lines[0]));
+                prop_assert_eq!(form.starts_with("ab"), text.starts_with("ab"));
+            }
         }
 
         #[test]

@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 use super::content::{BlockFields, Content};
 use super::fields;
 use super::items::Items;
-use super::visit::{Visit, arguments_field, text_field};
+use super::visit::{Called, Visit, arguments_field, text_field};
 use crate::errors::{At, Read};
 use crate::memory::view;
 use crate::memory::wanted;
@@ -47,15 +47,21 @@ impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
                 arguments_field(fields.input.as_ref(), "input", self.visit)?;
                 if name == b"tool_use" && depth == 0 && self.role == Role::Assistant {
                     self.blocks.anthropic = true;
-                    self.visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()), fields.name.as_ref());
+                    let called = Called { name: fields.name.as_ref(), arguments: fields.input.as_ref() };
+                    self.visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()), called);
                 }
             }
             b"tool_result" => {
                 text_field(fields.tool_use_id.as_ref(), "tool_use_id", Kind::Id, self.visit)?;
+                let is_result = depth == 0 && self.role == Role::User;
+                if is_result {
+                    self.visit.output_begins();
+                }
                 if let Some(content) = &fields.content {
                     self.content(content, Kind::Output, depth + 1).at_key("content")?;
                 }
-                if depth == 0 && self.role == Role::User {
+                if is_result {
+                    self.visit.output_ends();
                     self.has_results = true;
                     self.blocks.anthropic = true;
                     self.blocks.late_result |= self.own_blocks;

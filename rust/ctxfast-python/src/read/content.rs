@@ -210,3 +210,45 @@ pub(crate) fn is_tool_result(part: &Bound<'_, PyAny>) -> Read<bool> {
     let kind = fields::get(part, intern!(part.py(), "type"))?;
     Ok(kind.as_ref().and_then(one_byte_text) == Some(b"tool_result"))
 }
+
+/// The text of a part of content, if it is a text part; one without text is empty.
+pub(crate) fn part_text<'py>(part: &Bound<'py, PyAny>) -> Read<Option<Bound<'py, PyString>>> {
+    let py = part.py();
+    if let Ok(text) = part.cast::<PyString>() {
+        return Ok(Some(text.clone()));
+    }
+    let kind = fields::get(part, intern!(py, "type"))?;
+    if !matches!(kind.as_ref().and_then(one_byte_text), Some(b"text" | b"input_text" | b"output_text")) {
+        return Ok(None);
+    }
+    let text = fields::get(part, intern!(py, "text"))?.and_then(|text| text.cast_into::<PyString>().ok());
+    Ok(Some(text.unwrap_or_else(|| PyString::new(py, ""))))
+}
+
+/// The text of content, its text parts joined by line feeds; and how many parts are no text.
+pub(crate) fn text_of<'py>(content: &Bound<'py, PyAny>) -> Read<(Bound<'py, PyString>, usize)> {
+    let py = content.py();
+    if let Ok(text) = content.cast::<PyString>() {
+        return Ok((text.clone(), 0));
+    }
+    let (mut texts, mut others) = (Vec::new(), 0);
+    if let Some(parts) = Items::of(content) {
+        parts.each(|part| {
+            match part_text(&part)? {
+                Some(text) => texts.push(text),
+                None => others += 1,
+            }
+            Ok(())
+        })?;
+    }
+    let text = match texts.pop() {
+        Some(only) if texts.is_empty() => only,
+        Some(last) => {
+            texts.push(last);
+            let joined = PyString::new(py, "\n").call_method1(intern!(py, "join"), (texts,))?;
+            joined.cast_into::<PyString>().map_err(PyErr::from)?
+        }
+        None => PyString::new(py, ""),
+    };
+    Ok((text, others))
+}

@@ -42,6 +42,14 @@ impl<'a, 'py> Items<'a, 'py> {
         }
     }
 
+    /// A new list of the same items.
+    pub(crate) fn to_list(&self) -> Bound<'py, PyList> {
+        match self {
+            Self::List(list) => list.get_slice(0, list.len()),
+            Self::Tuple(tuple) => PyTupleMethods::to_list(*tuple),
+        }
+    }
+
     /// Does something with each item, in order; says in an error which one it was.
     #[inline]
     pub(crate) fn each(&self, mut each: impl FnMut(Bound<'py, PyAny>) -> Read<()>) -> Read<()> {

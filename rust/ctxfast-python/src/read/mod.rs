@@ -18,12 +18,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use self::content::{Blocks, Content};
-pub(crate) use self::content::{content, is_tool_result, user};
+pub(crate) use self::content::{content, is_tool_result, part_text, text_of, user};
 pub(crate) use self::items::Items;
 use self::items::expect_str;
 use self::json::Keys;
 use self::visit::text_field;
-pub(crate) use self::visit::{Both, Nobody, Visit};
+pub(crate) use self::visit::{Both, Called, Nobody, Visit};
 use crate::errors::{At, Error, Read, type_name};
 use crate::memory::{one_byte_text, wanted};
 
@@ -84,11 +84,17 @@ pub(crate) fn message<'py, V: Visit<'py>>(message: &Bound<'py, PyAny>, visit: &m
         visit.content_begins();
     }
     let kind = if role == Role::Result { Kind::Output } else { Kind::Prose };
+    if role == Role::Result {
+        visit.output_begins();
+    }
     let mut reader = Content::new(role, fields.tool_calls.as_ref(), visit);
     if let Some(content) = &fields.content {
         reader.content(content, kind, 0).at_key("content")?;
     }
     let Content { says_something, mut has_results, blocks, visit, .. } = reader;
+    if role == Role::Result {
+        visit.output_ends();
+    }
     if let Some(parts) = system_parts {
         openai_chat::system_parts(parts, visit).at_key("system_parts")?;
     }

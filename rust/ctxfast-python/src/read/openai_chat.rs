@@ -8,7 +8,7 @@ use super::content::BlockFields;
 use super::fields;
 use super::items::expect_list;
 use super::json::Keys;
-use super::visit::{Visit, arguments_field, text_field};
+use super::visit::{Called, Visit, arguments_field, text_field};
 use super::{MessageFields, RareFields};
 use crate::errors::{At, Read};
 use crate::memory::{view, wanted};
@@ -75,9 +75,9 @@ pub(super) fn calls<'py, V: Visit<'py>>(fields: &MessageFields<'py>, role: Role,
     }
     if let Some(function) = fields.rare.as_ref().and_then(|rare| rare.function_call.as_ref()) {
         visit.tool_calls();
-        let name = called_function(function, visit).at_key("function_call")?;
+        let called = called_function(function, visit).at_key("function_call")?;
         if role == Role::Assistant {
-            visit.call(None, name.as_ref());
+            visit.call(None, called.borrow());
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ fn tool_call<'py, V: Visit<'py>>(call: &Bound<'py, PyAny>, role: Role, visit: &m
     fields::read(call, &mut fields)?;
     text_field(fields.id.as_ref(), "id", Kind::Id, visit)?;
     text_field(fields.kind.as_ref(), "type", Kind::Id, visit)?;
-    let name = if let Some(function) = &fields.function {
+    let called = if let Some(function) = &fields.function {
         called_function(function, visit).at_key("function")?
     } else if let Some(custom) = &fields.custom {
         called_function(custom, visit).at_key("custom")?
@@ -113,18 +113,18 @@ fn tool_call<'py, V: Visit<'py>>(call: &Bound<'py, PyAny>, role: Role, visit: &m
         called_function(call, visit)? // flat, as some frameworks write it
     };
     if role == Role::Assistant {
-        visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()), name.as_ref());
+        visit.call(fields.id.as_ref().and_then(|id| id.cast().ok()), called.borrow());
     }
     Ok(())
 }
 
-/// A name and its arguments: `arguments`, or `input` of custom tools, or `args`. Returns the name.
+/// A name and its arguments: `arguments`, or `input` of custom tools, or `args`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "once for each call")]
 fn called_function<'py, V: Visit<'py>>(
     function: &Bound<'py, PyAny>,
     visit: &mut V,
-) -> Read<Option<Bound<'py, PyAny>>> {
+) -> Read<FunctionFields<'py>> {
     let mut fields = FunctionFields::default();
     fields::read(function, &mut fields)?;
     text_field(fields.name.as_ref(), "name", Kind::Name, visit)?;
@@ -135,7 +135,14 @@ fn called_function<'py, V: Visit<'py>>(
     } else {
         arguments_field(fields.args.as_ref(), "args", visit)?;
     }
-    Ok(fields.name)
+    Ok(fields)
+}
+
+impl<'py> FunctionFields<'py> {
+    fn borrow(&self) -> Called<'_, 'py> {
+        let arguments = self.arguments.as_ref().or(self.input.as_ref()).or(self.args.as_ref());
+        Called { name: self.name.as_ref(), arguments }
+    }
 }
 
 /// A part of a content list. Returns whether it is of this form.

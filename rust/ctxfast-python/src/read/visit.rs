@@ -16,10 +16,14 @@ pub(crate) trait Visit<'py> {
     fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()>;
     /// An image, a sound, a file.
     fn media(&mut self) {}
-    /// A call that waits for a result; the name is that of the tool.
-    fn call(&mut self, _id: Option<&Bound<'py, PyString>>, _name: Option<&Bound<'py, PyAny>>) {}
+    /// A call that waits for a result.
+    fn call(&mut self, _id: Option<&Bound<'py, PyString>>, _called: Called<'_, 'py>) {}
     /// The calls are in `tool_calls` or `function_call`: the message is of OpenAI's form.
     fn tool_calls(&mut self) {}
+    /// What comes next is what a tool has said.
+    fn output_begins(&mut self) {}
+    /// That was it.
+    fn output_ends(&mut self) {}
     /// A result.
     fn result(&mut self, _id: Option<&Bound<'py, PyString>>) {}
     /// What comes next is the content, of which there is another form.
@@ -28,6 +32,13 @@ pub(crate) trait Visit<'py> {
     fn alternative_begins(&mut self, _parts: usize) {}
     /// The other form is complete.
     fn alternative_ends(&mut self) {}
+}
+
+/// What a call calls: the tool's name, and its arguments as they stand there.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Called<'a, 'py> {
+    pub(crate) name: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) arguments: Option<&'a Bound<'py, PyAny>>,
 }
 
 /// Nobody: for those who only want one of two visitors.
@@ -62,8 +73,18 @@ impl<'py, V: Visit<'py>, W: Visit<'py>> Visit<'py> for Both<'_, V, W> {
     }
 
     #[inline]
-    fn call(&mut self, id: Option<&Bound<'py, PyString>>, name: Option<&Bound<'py, PyAny>>) {
-        self.1.call(id, name);
+    fn call(&mut self, id: Option<&Bound<'py, PyString>>, called: Called<'_, 'py>) {
+        self.1.call(id, called);
+    }
+
+    #[inline]
+    fn output_begins(&mut self) {
+        self.0.output_begins();
+    }
+
+    #[inline]
+    fn output_ends(&mut self) {
+        self.0.output_ends();
     }
 
     #[inline]

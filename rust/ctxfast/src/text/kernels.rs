@@ -20,6 +20,19 @@ fn within(unit: u32, start: u32, end: u32) -> u16 {
     u16::from(unit.wrapping_sub(start) < end - start)
 }
 
+/// How often a unit occurs.
+pub(super) fn count<T: Copy + PartialEq>(units: &[T], wanted: T) -> usize {
+    sum(units, |unit| u16::from(unit == wanted))
+}
+
+/// Where a unit stands first. (For single bytes there is `memchr`.)
+pub(super) fn find<T: Copy + PartialEq>(units: &[T], wanted: T) -> Option<usize> {
+    const STRIDE: usize = 16; // looked at together, which the compiler makes a few wide comparisons
+    let whole = units.chunks(STRIDE).position(|chunk| chunk.contains(&wanted))?;
+    let start = whole * STRIDE;
+    units.get(start..)?.iter().position(|&unit| unit == wanted).map(|place| start + place)
+}
+
 pub(super) fn utf8_bytes_1(units: &[u8]) -> usize {
     sum(units, |unit| 1 + u16::from(unit >> 7))
 }

@@ -1,0 +1,574 @@
+//! Old tool outputs as stubs: reads the list, lets the core decide, writes a new one.
+
+use std::collections::HashMap;
+
+use ctxfast::pairs::{End, Pairs};
+use ctxfast::part::{Kind as Piece, Role};
+use ctxfast::prune::{Facts, Output, Plan, Replacement, Source, Stub, Timeline, plan};
+use ctxfast::steps;
+use ctxfast::stub::{Old, Remark, is_stub, stub};
+use ctxfast::tools::{Arguments, Call, KEYS, Tool, Value, exit_code};
+use ctxfast::transcript::{Kind, Transcript};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString};
+
+use crate::counter::TokenCounter;
+use crate::errors::{At, Error, Read};
+use crate::memory::{chars, fill, one_byte_text, view, wanted};
+use crate::policy::{Given, Policy, PricesOrNone};
+use crate::read::json::Keys;
+use crate::read::{self, Called, Items, Visit, fields};
+use crate::report::{Edit, Pruned, Report, earlier};
+use crate::write;
+
+/// Old tool outputs as stubs, everything else as it is: a new list, and a report of what was done.
+///
+/// A stub is one line of facts and up to three lines of what was there, at most 400 characters; it is always shorter
+/// than the output, and smaller by `counter` (default: `TokenCounter.default()`). Calls, ids and all other messages are
+/// never touched, so that the new list is as valid as the old one. What is a stub stays one: pruning twice changes
+/// nothing.
+///
+/// **Protected** are the outputs in the newest `protected_steps` steps (default 3; what the model has not seen yet in any
+/// case), in the newest `protected_tokens` tokens of tool output (10,000; the output that crosses the border is not
+/// protected, nor is any older one), and in the newest `protected_turns` turns (0; in most agent sessions two turns are
+/// everything: `report.blocked_by` says when this guard was in the way). `policy`, a `ctxfast.policy.PrunePolicy`, has
+/// more to say: kept tools and paths, errors, presets of other agents. What is given beside it goes before it.
+///
+/// **When.** `prune_threshold="auto"` replaces all that is not protected as soon as that pays: if it saves at least
+/// 10,000 tokens (a tenth of `budget`, the usable tokens of the context window, if that is less), and if
+/// `read * saved * horizon >= (write - read) * rest`, where `rest` are the tokens behind the first changed message that
+/// remain and were in the last request, for these must be written into the provider's cache again. `prices` is a
+/// `CachePrices`; `None`: there is no cache, every saving pays. A number of tokens instead of `"auto"` replaces batches
+/// that free so many each, counted from the start of the list: the same ones on every call, whatever is appended.
+///
+/// **Stable.** `"auto"` does not know what was decided before unless it is told: go on with the list that it gave, or pass
+/// the full list again and the report of the last call as `previous`, whose stubs are put in first.
+///
+/// Reads that a later read covers, or whose file was edited since, join a batch from inside `protected_tokens`; they never
+/// start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises
+/// `MessageTypeError` or `MessageValueError` for a message that cannot be read, `BudgetError`, `TypeError` or `ValueError`
+/// for an argument that means nothing.
+#[pyfunction]
+#[pyo3(
+    signature = (
+        messages: "Sequence[object]",
+        protected_turns: "int | None" = None,
+        prune_threshold: "int | Literal['auto'] | None" = None,
+        *,
+        protected_tokens: "int | None" = None,
+        protected_steps: "int | None" = None,
+        budget: "float | None" = None,
+        prices: "CachePrices | None" = PricesOrNone::Default,
+        policy: "PrunePolicy | None" = None,
+        previous: "Report | Pruned | None" = None,
+        counter: "TokenCounter | None" = None
+    ),
+    text_signature = "(messages, protected_turns=None, prune_threshold=None, *, protected_tokens=None, \
+                      protected_steps=None, budget=None, prices=..., policy=None, previous=None, counter=None)"
+)]
+#[expect(clippy::too_many_arguments, reason = "the public signature")]
+pub(crate) fn prune_tool_outputs<'py>(
+    messages: &Bound<'py, PyAny>,
+    protected_turns: Option<&Bound<'py, PyAny>>,
+    prune_threshold: Option<&Bound<'py, PyAny>>,
+    protected_tokens: Option<&Bound<'py, PyAny>>,
+    protected_steps: Option<&Bound<'py, PyAny>>,
+    budget: Option<&Bound<'py, PyAny>>,
+    prices: PricesOrNone,
+    policy: Option<&Bound<'py, PyAny>>,
+    previous: Option<&Bound<'py, PyAny>>,
+    counter: Option<&Bound<'py, TokenCounter>>,
+) -> PyResult<Pruned> {
+    let py = messages.py();
+    let given = Given { protected_turns, prune_threshold, protected_tokens, protected_steps, budget, prices };
+    let policy = Policy::new(policy, &given)?;
+    let previous = previous.map(earlier).transpose()?;
+    let default = TokenCounter::default();
+    let counter = counter.map_or(&default, |counter| counter.get());
+
+    let items = Items::of_messages(messages)?;
+    let (list, mut outputs, before) = List::read(&items, counter)?;
+    let mut now = before.clone();
+    let turns = if policy.rules.protected_turns > 0 {
+        steps::starts(&list.transcript, Kind::User)
+    } else {
+        Vec::new()
+    };
+    let timeline = Timeline::new(&list.transcript, turns);
+    let mut reader = Reader::new(&list, &items, counter, &policy, outputs.len());
+    let mut edits = match &previous {
+        Some(previous) => reader.apply_again(previous.get(), &mut outputs, &mut now)?,
+        None => Vec::new(),
+    };
+    let Plan { replacements, blocked_by, rereads } =
+        plan(&policy.rules, &timeline, &outputs, &now, &mut reader)?;
+    for replacement in replacements {
+        edits.push((replacement.output, reader.edit(replacement, &outputs)?));
+    }
+    edits.sort_unstable_by_key(|&(output, _)| output);
+
+    let messages = items.to_list();
+    let after = reader.write(&messages, &mut edits, &before)?;
+    let first = edits.iter().filter(|(_, edit)| edit.new).map(|(_, edit)| edit.index).min();
+    let rewritten = first.and_then(|first| after.get(first..timeline.sent()));
+    let report = Report {
+        before: before.iter().sum(),
+        after: after.iter().sum(),
+        earliest_changed_index: first,
+        tokens_rewritten: rewritten.map_or(0, |tokens| tokens.iter().sum()),
+        blocked_by,
+        reread_of_pruned: rereads
+            .into_iter()
+            .filter_map(|output| outputs.get(output))
+            .map(|output| output.message)
+            .collect(),
+        items: edits.into_iter().map(|(_, edit)| edit).collect(),
+    };
+    Ok(Pruned { messages: messages.unbind(), report: Py::new(py, report)? })
+}
+
+/// A list of messages, as far as it can be known without looking into its outputs.
+struct List<'py> {
+    transcript: Transcript,
+    /// What each call calls, in the order of the table.
+    calls: Vec<OwnCalled<'py>>,
+}
+
+/// A tool's name and its arguments.
+struct OwnCalled<'py> {
+    name: Option<Bound<'py, PyAny>>,
+    arguments: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> List<'py> {
+    /// The list, its outputs (in the order of the results in the table), and the tokens of each message.
+    fn read(items: &Items<'_, 'py>, counter: &TokenCounter) -> Read<(Self, Vec<Output>, Vec<u64>)> {
+        let mut list = Self { transcript: Transcript::new(), calls: Vec::new() };
+        let (mut outputs, mut sizes, mut all) = (Vec::new(), Vec::new(), Vec::with_capacity(items.len()));
+        let read = |message| {
+            list.transcript.open();
+            let mut noter = Noter { transcript: &mut list.transcript, calls: &mut list.calls };
+            let (tokens, shape) = counter.message_tokens_with_outputs(&message, &mut noter, &mut sizes)?;
+            list.transcript.close(Kind::of(shape.role, shape.has_results), shape.own_text);
+            let message = all.len();
+            outputs.extend(sizes.drain(..).map(|tokens| Output { message, tokens, replaced: false }));
+            all.push(tokens);
+            Ok(())
+        };
+        items.each(read).at_key("messages")?;
+        Ok((list, outputs, all))
+    }
+}
+
+/// Notes calls and results, and what is called.
+struct Noter<'t, 'py> {
+    transcript: &'t mut Transcript,
+    calls: &'t mut Vec<OwnCalled<'py>>,
+}
+
+impl<'py> Visit<'py> for Noter<'_, 'py> {
+    fn text(&mut self, _: Piece, _: &Bound<'py, PyString>) -> Read<()> {
+        Ok(())
+    }
+
+    fn json(&mut self, _: Piece, _: &Bound<'py, PyAny>, _: Keys) -> Read<()> {
+        Ok(())
+    }
+
+    fn call(&mut self, id: Option<&Bound<'py, PyString>>, called: Called<'_, 'py>) {
+        self.transcript.call(id.map(view));
+        let (name, arguments) = (called.name.cloned(), called.arguments.cloned());
+        self.calls.push(OwnCalled { name, arguments });
+    }
+
+    fn result(&mut self, id: Option<&Bound<'py, PyString>>) {
+        self.transcript.result(id.map(view));
+    }
+}
+
+/// A tool output itself.
+struct Content<'py> {
+    /// The message or the block that holds it.
+    holder: Bound<'py, PyAny>,
+    /// Its text; parts are joined by line feeds.
+    text: Bound<'py, PyString>,
+    /// Parts that are no text.
+    attachments: usize,
+}
+
+/// Characters of both ends of an output by which it is known again.
+const SAMPLE: usize = 24;
+
+impl Content<'_> {
+    fn sample(&self) -> String {
+        let text = view(&self.text);
+        let start = text.slice(0..SAMPLE).to_well_formed();
+        start + &text.slice(text.chars().saturating_sub(SAMPLE)..usize::MAX).to_well_formed()
+    }
+}
+
+/// Reads outputs when the core asks for them.
+struct Reader<'a, 'py> {
+    list: &'a List<'py>,
+    items: &'a Items<'a, 'py>,
+    counter: &'a TokenCounter,
+    policy: &'a Policy,
+    pairs: Pairs,
+    /// The message of each output, and which of its results it is.
+    places: Vec<(usize, usize)>,
+    contents: Vec<Option<Content<'py>>>,
+    /// The fixed stub and its tokens.
+    fixed: Option<Stub>,
+}
+
+impl<'a, 'py> Reader<'a, 'py> {
+    fn new(
+        list: &'a List<'py>,
+        items: &'a Items<'a, 'py>,
+        counter: &'a TokenCounter,
+        policy: &'a Policy,
+        outputs: usize,
+    ) -> Self {
+        let mut places = Vec::with_capacity(outputs);
+        for (message, entry) in list.transcript.entries().iter().enumerate() {
+            places.extend((0..list.transcript.results_of(entry).len()).map(|place| (message, place)));
+        }
+        let contents = places.iter().map(|_| None).collect();
+        let pairs = Pairs::of(&list.transcript, End::OfPart);
+        Self { list, items, counter, policy, pairs, places, contents, fixed: None }
+    }
+
+    /// The call that an output answers.
+    fn called(&self, output: usize) -> Option<&'a OwnCalled<'py>> {
+        let call = self.pairs.answered.get(output).copied().flatten()?;
+        self.list.calls.get(call)
+    }
+
+    fn call_id(&self, output: usize) -> String {
+        let transcript = &self.list.transcript;
+        transcript.results().get(output).map_or_else(String::new, |&id| transcript.id_text(id))
+    }
+
+    fn message(&self, output: usize) -> Read<(Bound<'py, PyAny>, usize, usize)> {
+        let (index, place) = self.places.get(output).copied().unwrap_or_default();
+        Ok((self.items.get(index)?, index, place))
+    }
+
+    fn content(&mut self, output: usize) -> Read<&Content<'py>> {
+        if !matches!(self.contents.get(output), Some(Some(_))) {
+            let (message, index, place) = self.message(output)?;
+            let content = Content::of(&message, place).at_index(index).at_key("messages")?;
+            if let Some(slot) = self.contents.get_mut(output) {
+                *slot = Some(content);
+            }
+        }
+        let content = self.contents.get(output).and_then(Option::as_ref);
+        content.ok_or_else(|| Error::wrong_value("a tool output", "none".to_owned()))
+    }
+
+    /// The tool's name: that of the call, or what the output says where its call is nowhere.
+    fn tool(&mut self, output: usize) -> Read<String> {
+        let name = if let Some(called) = self.called(output) {
+            called.name.clone()
+        } else {
+            let holder = &self.content(output)?.holder;
+            fields::get(holder, intern!(holder.py(), "name"))?
+        };
+        let name = name.as_ref().and_then(|name| name.cast::<PyString>().ok());
+        Ok(name.map_or_else(String::new, |name| view(name).to_well_formed()))
+    }
+
+    /// Puts in the stubs of an earlier call.
+    fn apply_again(
+        &mut self,
+        previous: &Report,
+        outputs: &mut [Output],
+        tokens: &mut [u64],
+    ) -> Read<Vec<(usize, Edit)>> {
+        let mut waiting: HashMap<&str, Vec<&Edit>> = HashMap::new();
+        for edit in previous.items.iter().rev() {
+            waiting.entry(edit.call_id.as_str()).or_default().push(edit);
+        }
+        let mut edits = Vec::new();
+        if waiting.is_empty() {
+            return Ok(edits);
+        }
+        for (number, output) in outputs.iter_mut().enumerate() {
+            let Some(known) = waiting.get_mut(self.call_id(number).as_str()) else { continue };
+            if known.is_empty() {
+                continue;
+            }
+            let (tool, counter) = (self.tool(number)?, self.counter);
+            let content = self.content(number)?;
+            let (characters, sample) = (chars(&content.text), content.sample());
+            let is_same =
+                |edit: &&Edit| edit.characters == characters && edit.tool == tool && edit.sample == sample;
+            let Some(at) = known.iter().rposition(is_same) else { continue };
+            let Some(stub) = known.get(at).map(|edit| edit.stub.as_str()) else { continue };
+            let after = counter.output_tokens(content.text.py(), stub)?;
+            if after >= output.tokens || !(content.attachments > 0 || stub.chars().count() < characters) {
+                continue;
+            }
+            let edit = known.remove(at);
+            let (index, place) = self.places.get(number).copied().unwrap_or_default();
+            edits.push((
+                number,
+                Edit { index, place, before: output.tokens, after, new: false, ..edit.clone() },
+            ));
+            if let Some(tokens) = tokens.get_mut(output.message) {
+                *tokens = (*tokens + after).saturating_sub(output.tokens);
+            }
+            (output.tokens, output.replaced) = (after, true);
+        }
+        Ok(edits)
+    }
+
+    fn edit(&mut self, replacement: Replacement, outputs: &[Output]) -> Read<Edit> {
+        let Replacement { output, reason, facts, stub } = replacement;
+        let call_id = self.call_id(output);
+        let (index, place) = self.places.get(output).copied().unwrap_or_default();
+        let content = self.content(output)?;
+        Ok(Edit {
+            index,
+            place,
+            call_id,
+            tool: facts.tool.clone(),
+            kind: facts.call.kind,
+            reason,
+            before: outputs.get(output).map_or(0, |output| output.tokens),
+            after: stub.tokens,
+            new: true,
+            stub: stub.text,
+            characters: chars(&content.text),
+            sample: content.sample(),
+        })
+    }
+
+    /// Writes the stubs into `messages`; returns the tokens of each message. Tokens are rounded for each message: so that
+    /// the edits add up, the last one in a message gets what is left.
+    fn write(
+        &mut self,
+        messages: &Bound<'py, PyList>,
+        edits: &mut [(usize, Edit)],
+        before: &[u64],
+    ) -> Read<Vec<u64>> {
+        let mut after = before.to_vec();
+        for edits in edits.chunk_by_mut(|(_, one), (_, next)| one.index == next.index) {
+            let Some(index) = edits.first().map(|(_, edit)| edit.index) else { continue };
+            let stubs: Vec<(usize, &str)> =
+                edits.iter().map(|(_, edit)| (edit.place, edit.stub.as_str())).collect();
+            let message = write::with_stubs(&messages.get_item(index)?, &stubs)?;
+            let tokens = self.counter.message_tokens(&message)?;
+            messages.set_item(index, message)?;
+            if let (Some(after), Some((last, others))) = (after.get_mut(index), edits.split_last_mut()) {
+                let by_others: u64 =
+                    others.iter().map(|(_, edit)| edit.before.saturating_sub(edit.after)).sum();
+                let by_last = after.saturating_sub(tokens).saturating_sub(by_others);
+                last.1.after = last.1.before.saturating_sub(by_last);
+                *after = tokens;
+            }
+        }
+        Ok(after)
+    }
+}
+
+impl Source for Reader<'_, '_> {
+    type Error = Error;
+
+    fn is_stub(&mut self, output: usize) -> Read<bool> {
+        let own = self.policy.stub.as_deref();
+        Ok(is_stub(view(&self.content(output)?.text), own))
+    }
+
+    fn facts(&mut self, output: usize) -> Read<Facts> {
+        let tool = self.tool(output)?;
+        let arguments = match self.called(output).and_then(|called| called.arguments.as_ref()) {
+            Some(arguments) => read_arguments(arguments)?,
+            None => Arguments::default(),
+        };
+        let call = Call::new(self.policy.kinds.of(&tool), &arguments);
+        let content = self.content(output)?;
+        let holder = &content.holder;
+        let py = holder.py();
+        let is_flagged = fields::get(holder, intern!(py, "is_error"))?.is_some_and(|flag| is_true(&flag))
+            || fields::get(holder, intern!(py, "status"))?.as_ref().and_then(one_byte_text) == Some(b"error");
+        let may_exit = matches!(call.kind, Tool::Command | Tool::Other);
+        let failed = is_flagged || (may_exit && exit_code(view(&content.text)).is_some_and(|code| code != 0));
+        let policy = self.policy;
+        let paths = call.path.iter().chain(call.read.iter().map(|(path, _)| path));
+        let kept = policy.keep_tools.has(call.kind, &tool)
+            || paths.into_iter().any(|path| policy.keep_paths.has_name(path))
+            || policy.only_tools.as_ref().is_some_and(|only| !only.has(call.kind, &tool));
+        Ok(Facts { tool, call, failed, kept })
+    }
+
+    fn may_be_about(&mut self, output: usize, path: &str) -> Read<bool> {
+        let Some(arguments) = self.called(output).and_then(|called| called.arguments.as_ref()) else {
+            return Ok(false);
+        };
+        // JSON may write other characters in other ways
+        let is_plain = path.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\');
+        match one_byte_text(arguments) {
+            Some(json) if is_plain && !json.contains(&b'\\') => {
+                Ok(json.windows(path.len().max(1)).any(|part| part == path.as_bytes()))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn stub(&mut self, output: usize, facts: &Facts, remark: Option<Remark>) -> Read<Stub> {
+        let (fixed, counter, text) = (self.fixed.clone(), self.counter, self.policy.stub.clone());
+        let content = self.content(output)?;
+        let (py, length, attachments) = (content.text.py(), chars(&content.text), content.attachments);
+        let shorter = |stub: &str| attachments > 0 || stub.chars().count() < length;
+        if let Some(text) = text {
+            let stub = match fixed {
+                Some(stub) => stub,
+                None => Stub { tokens: counter.output_tokens(py, &text)?, text, shorter: false },
+            };
+            let shorter = shorter(&stub.text);
+            return Ok(Stub { shorter, ..self.fixed.insert(stub).clone() });
+        }
+        let (tool, call, failed) = (facts.tool.as_str(), &facts.call, facts.failed);
+        let text = stub(Old { tool, call, text: view(&content.text), attachments, failed }, remark);
+        Ok(Stub { tokens: counter.output_tokens(py, &text)?, shorter: shorter(&text), text })
+    }
+}
+
+impl<'py> Content<'py> {
+    /// The result of a message that stands at a place among its results.
+    fn of(message: &Bound<'py, PyAny>, place: usize) -> Read<Self> {
+        let holder = match read::role(message)? {
+            Role::User => write::result_block(message, place)?.unwrap_or_else(|| message.clone()),
+            _ => message.clone(),
+        };
+        let py = message.py();
+        let content = fields::get(&holder, intern!(py, "content"))?;
+        let (text, attachments) = match &content {
+            Some(content) => read::text_of(content)?,
+            None => (PyString::new(py, ""), 0),
+        };
+        Ok(Self { holder, text, attachments })
+    }
+}
+
+fn is_true(flag: &Bound<'_, PyAny>) -> bool {
+    flag.cast::<PyBool>().is_ok_and(PyBoolMethods::is_true)
+}
+
+wanted! {
+    /// The members of arguments that say what a call is about, in the order of `ctxfast::tools::KEYS`.
+    pub(crate) struct ArgumentFields {
+        file_path = b"file_path",
+        file_path_2 = b"filePath",
+        absolute_path = b"absolute_path",
+        notebook_path = b"notebook_path",
+        path = b"path",
+        file = b"file",
+        filename = b"filename",
+        target_file = b"target_file",
+        command = b"command",
+        cmd = b"cmd",
+        pattern = b"pattern",
+        query = b"query",
+        regex = b"regex",
+        input = b"input",
+        patch = b"patch",
+        patch_text = b"patchText",
+        offset = b"offset",
+        limit = b"limit",
+        start_line = b"start_line",
+        end_line = b"end_line",
+        view_range = b"view_range",
+        url = b"url",
+        description = b"description",
+    }
+}
+
+/// What is wanted of arguments: JSON, or a dict.
+fn read_arguments(arguments: &Bound<'_, PyAny>) -> Read<Arguments> {
+    if let Ok(json) = arguments.cast::<PyString>() {
+        return Ok(Arguments::from_json(view(json)));
+    }
+    let mut read = Arguments::default();
+    let Ok(dict) = arguments.cast::<PyDict>() else { return Ok(read) };
+    let mut fields = ArgumentFields::default();
+    fill(&mut fields, dict)?;
+    let ArgumentFields {
+        file_path,
+        file_path_2,
+        absolute_path,
+        notebook_path,
+        path,
+        file,
+        filename,
+        target_file,
+        command,
+        cmd,
+        pattern,
+        query,
+        regex,
+        input,
+        patch,
+        patch_text,
+        offset,
+        limit,
+        start_line,
+        end_line,
+        view_range,
+        url,
+        description,
+    } = fields;
+    let values: [_; KEYS.len()] = [
+        file_path,
+        file_path_2,
+        absolute_path,
+        notebook_path,
+        path,
+        file,
+        filename,
+        target_file,
+        command,
+        cmd,
+        pattern,
+        query,
+        regex,
+        input,
+        patch,
+        patch_text,
+        offset,
+        limit,
+        start_line,
+        end_line,
+        view_range,
+        url,
+        description,
+    ];
+    for (key, value) in values.into_iter().enumerate() {
+        if let Some(value) = value {
+            read.set(key, argument(&value, 0));
+        }
+    }
+    Ok(read)
+}
+
+fn argument(value: &Bound<'_, PyAny>, depth: usize) -> Value {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Value::Text(view(text).to_well_formed());
+    }
+    if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
+        return value.extract().map_or(Value::Other, Value::Number);
+    }
+    match Items::of(value) {
+        Some(items) if depth == 0 => {
+            let mut values = Vec::new();
+            let each = items.each(|item| {
+                values.push(argument(&item, 1));
+                Ok(())
+            });
+            each.map_or(Value::Other, |()| Value::List(values))
+        }
+        _ => Value::Other,
+    }
+}

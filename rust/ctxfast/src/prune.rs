@@ -1,0 +1,779 @@
+//! Which old tool outputs are replaced by stubs: what is protected, what is kept, when it pays.
+//!
+//! Nothing here reads a text. The plan sees sizes and places, and asks a [`Source`] about an output only when it needs
+//! to know: a list in which nothing can be replaced costs no more than to count it.
+//!
+//! Everything is a function of the list alone. *When* an output ceased to be protected is expressed as the length that
+//! the list must have for it, so that a threshold given as a number finds the same batches at every later call.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::stub::Remark;
+use crate::tools::{Call, Lines};
+use crate::transcript::{Kind, Transcript};
+
+/// Unresolved errors that stay whole, and the tokens that they may have together.
+const ERRORS_WHOLE: usize = 10;
+const ERROR_TOKENS: u64 = 4_000;
+/// Later reads of a file that are looked at for one that covers an earlier read.
+const LATER_READS: usize = 64;
+
+/// What tokens cost, as shares of the price of an input token that is not cached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prices {
+    /// reading a token from the cache
+    pub read: f64,
+    /// writing a token into the cache
+    pub write: f64,
+    /// requests to come; `None`: a share of the steps so far
+    pub horizon: Option<f64>,
+    /// The cache has expired: everything is written anew in any case.
+    pub cold: bool,
+}
+
+/// When a batch is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// Once it pays.
+    Pays,
+    /// In steps of so many freed tokens, from the start of the list.
+    Grid(u64),
+    /// Once there are more tokens to clear than this.
+    All(u64),
+}
+
+/// What happens to reads inside the zone of tokens that are covered by a later one, or whose file was edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Superseded {
+    /// They join a batch.
+    Join,
+    /// They count towards one, too.
+    Start,
+    /// Nothing.
+    Off,
+}
+
+/// Which errors stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepErrors {
+    /// Those that nothing has made up for since.
+    Open,
+    /// All.
+    All,
+    /// None in particular.
+    None,
+}
+
+/// The rules of one call, all sizes in tokens.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// newest turns whose outputs are protected
+    pub protected_turns: usize,
+    /// newest steps
+    pub protected_steps: usize,
+    /// newest tokens of output
+    pub protected_tokens: u64,
+    /// newest outputs
+    pub protected_results: usize,
+    /// when a batch is replaced
+    pub threshold: Threshold,
+    /// the list must have more than this
+    pub trigger: Option<u64>,
+    /// the least that a batch that pays saves
+    pub min_batch: u64,
+    /// requests to come for each step so far
+    pub horizon_share: f64,
+    /// the least that one output saves
+    pub min_saved: u64,
+    /// reads that are out of date
+    pub superseded: Superseded,
+    /// errors
+    pub keep_errors: KeepErrors,
+    /// The stub is one fixed text: no last line of an error can be in it.
+    pub fixed_stub: bool,
+    /// `None`: there is no cache
+    pub prices: Option<Prices>,
+}
+
+/// A tool output, as far as its size and place go.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// Index of its message.
+    pub message: usize,
+    /// Tokens of its content.
+    pub tokens: u64,
+    /// It is known to be a stub.
+    pub replaced: bool,
+}
+
+/// What an output is about.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Name of the tool.
+    pub tool: String,
+    /// What the call was about.
+    pub call: Call,
+    /// The tool reported an error.
+    pub failed: bool,
+    /// It stays by a rule.
+    pub kept: bool,
+}
+
+/// What would replace an output.
+#[derive(Clone, Debug)]
+pub struct Stub {
+    /// The text.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: u64,
+    /// It is shorter than the output.
+    pub shorter: bool,
+}
+
+/// Somebody who can read the outputs.
+pub trait Source {
+    /// Why an output could not be read.
+    type Error;
+
+    /// Whether an output has been replaced before.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn is_stub(&mut self, output: usize) -> Result<bool, Self::Error>;
+
+    /// What it is about.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn facts(&mut self, output: usize) -> Result<Facts, Self::Error>;
+
+    /// Whether it can be about a path at all; a cheap look.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn may_be_about(&mut self, output: usize, path: &str) -> Result<bool, Self::Error>;
+
+    /// What would replace it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn stub(&mut self, output: usize, facts: &Facts, remark: Option<Remark>) -> Result<Stub, Self::Error>;
+}
+
+/// Why an output is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It is old.
+    Aged,
+    /// A later read has all of its lines.
+    Covered,
+    /// The file was changed later.
+    Edited,
+    /// An error that was made up for, or one of too many.
+    Error,
+}
+
+impl Reason {
+    const ALL: [Reason; 4] = [Reason::Aged, Reason::Covered, Reason::Edited, Reason::Error];
+
+    /// The reason with a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
+    /// The reason's name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Aged => "aged",
+            Reason::Covered => "covered",
+            Reason::Edited => "edited",
+            Reason::Error => "error",
+        }
+    }
+}
+
+/// Which rule was in the way of a call that replaces nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Without that guard there would be enough.
+    ProtectedTurns,
+    /// All that is old is in the newest tokens of output.
+    ProtectedTokens,
+    /// There are outputs, but none that is older than the protected steps.
+    ProtectedSteps,
+    /// It is too little, or does not pay.
+    Threshold,
+    /// The list is too small.
+    Trigger,
+    /// All that could go stays by a rule.
+    Kept,
+}
+
+impl Block {
+    const ALL: [Block; 6] = [
+        Block::ProtectedTurns,
+        Block::ProtectedTokens,
+        Block::ProtectedSteps,
+        Block::Threshold,
+        Block::Trigger,
+        Block::Kept,
+    ];
+
+    /// The rule with a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|block| block.name() == name)
+    }
+
+    /// The rule's name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Block::ProtectedTurns => "protected_turns",
+            Block::ProtectedTokens => "protected_tokens",
+            Block::ProtectedSteps => "protected_steps",
+            Block::Threshold => "prune_threshold",
+            Block::Trigger => "trigger_tokens",
+            Block::Kept => "kept",
+        }
+    }
+}
+
+/// An output that is to be replaced.
+#[derive(Clone, Debug)]
+pub struct Replacement {
+    /// Its number.
+    pub output: usize,
+    /// Why.
+    pub reason: Reason,
+    /// What it is about.
+    pub facts: Rc<Facts>,
+    /// By what.
+    pub stub: Stub,
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// In the order of the outputs.
+    pub replacements: Vec<Replacement>,
+    /// If there are none: why.
+    pub blocked_by: Option<Block>,
+    /// Outputs of the newest step that read lines again of which every copy had been replaced.
+    pub rereads: Vec<usize>,
+}
+
+/// Where the requests and the turns of a conversation begin.
+#[derive(Debug)]
+pub struct Timeline {
+    /// The model's responses; messages of the model that stand directly one after the other are one.
+    pub responses: Vec<usize>,
+    /// Messages that open a turn.
+    pub turns: Vec<usize>,
+}
+
+impl Timeline {
+    /// The responses of a table; `turns` are asked for separately, for they need the pairs.
+    #[must_use]
+    pub fn new(transcript: &Transcript, turns: Vec<usize>) -> Self {
+        let mut after_step = false;
+        let mut responses = Vec::new();
+        for (index, entry) in transcript.entries().iter().enumerate() {
+            let is_step = entry.kind == Kind::Step;
+            if is_step && !after_step {
+                responses.push(index);
+            }
+            after_step = is_step;
+        }
+        Self { responses, turns }
+    }
+
+    /// How many messages were in the last request: those before the newest response.
+    #[must_use]
+    pub fn sent(&self) -> usize {
+        self.responses.last().copied().unwrap_or(0)
+    }
+}
+
+/// Decides. `tokens` are those of all messages as they are now.
+///
+/// # Errors
+/// The source could not read an output.
+pub fn plan<S: Source>(
+    rules: &Rules,
+    timeline: &Timeline,
+    outputs: &[Output],
+    tokens: &[u64],
+    source: &mut S,
+) -> Result<Plan, S::Error> {
+    let mut planner = Planner {
+        rules,
+        timeline,
+        outputs,
+        tokens,
+        source,
+        facts: vec![None; outputs.len()],
+        released: released(rules, timeline, outputs, Guards::All),
+        unzoned: released(rules, timeline, outputs, Guards::NoZone),
+        index: None,
+    };
+    planner.plan()
+}
+
+/// Which protections count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Guards {
+    All,
+    NoZone,
+    NoTurns,
+}
+
+/// It takes a longer list than there is.
+const NEVER: usize = usize::MAX;
+
+/// For each output how long the list must be until it is no longer protected. Ascending.
+fn released(rules: &Rules, timeline: &Timeline, outputs: &[Output], guards: Guards) -> Vec<usize> {
+    let mut released = Vec::with_capacity(outputs.len());
+    let (mut end, mut sum) = (0, 0); // of the outputs from `number` on that fill the zone
+    for (number, output) in outputs.iter().enumerate() {
+        let mut time = step_old(rules, timeline, output.message);
+        if rules.protected_turns > 0 && guards != Guards::NoTurns {
+            let later = timeline.turns.partition_point(|&turn| turn <= output.message);
+            time = time.max(nth(&timeline.turns, later.saturating_add(rules.protected_turns - 1)));
+        }
+        let newer = outputs.get(number.saturating_add(rules.protected_results));
+        time = time.max(newer.map_or(NEVER, |newer| newer.message + 1));
+        while sum <= rules.protected_tokens
+            && let Some(next) = outputs.get(end)
+        {
+            sum += next.tokens;
+            end += 1;
+        }
+        if guards != Guards::NoZone {
+            let last = end.checked_sub(1).and_then(|last| outputs.get(last));
+            let left = last.filter(|_| sum > rules.protected_tokens).map_or(NEVER, |last| last.message + 1);
+            time = time.max(left);
+        }
+        sum -= output.tokens;
+        released.push(time);
+    }
+    released
+}
+
+/// How long the list must be until a message is older than the protected steps. (What the model has not seen yet is
+/// always protected.)
+fn step_old(rules: &Rules, timeline: &Timeline, message: usize) -> usize {
+    let later = timeline.responses.partition_point(|&response| response <= message);
+    nth(&timeline.responses, later.saturating_add(rules.protected_steps.max(1) - 1))
+}
+
+/// How long the list must be for the position with that number to be in it.
+fn nth(positions: &[usize], place: usize) -> usize {
+    positions.get(place).map_or(NEVER, |position| position + 1)
+}
+
+/// Outputs that are replaced together, and how long the list was when that was decided.
+struct Batch {
+    members: Vec<usize>,
+    time: usize,
+}
+
+/// What happened to files, and which errors there are.
+#[derive(Default)]
+struct Index {
+    /// For each path the successful reads that are still there.
+    reads: HashMap<String, Vec<(usize, Lines)>>,
+    /// For each path the successful edits.
+    edits: HashMap<String, Vec<usize>>,
+    /// For each tool and target the successful calls.
+    successes: HashMap<(String, Option<String>), Vec<usize>>,
+    /// Errors that were not replaced.
+    errors: Vec<usize>,
+}
+
+struct Planner<'a, S> {
+    rules: &'a Rules,
+    timeline: &'a Timeline,
+    outputs: &'a [Output],
+    tokens: &'a [u64],
+    source: &'a mut S,
+    facts: Vec<Option<Rc<Facts>>>,
+    released: Vec<usize>,
+    /// Without the zone of tokens.
+    unzoned: Vec<usize>,
+    index: Option<Rc<Index>>,
+}
+
+impl<S: Source> Planner<'_, S> {
+    fn plan(&mut self) -> Result<Plan, S::Error> {
+        let mut plan = Plan { rereads: self.rereads()?, ..Plan::default() };
+        let n = self.tokens.len();
+        let mut large = Vec::new();
+        for (number, output) in self.outputs.iter().enumerate() {
+            if output.tokens >= self.rules.min_saved.max(1) && !self.is_stub(number)? {
+                large.push(number);
+            }
+        }
+        let aged: Vec<usize> = large.iter().copied().filter(|&number| self.is_released(number)).collect();
+        if self.rules.trigger.is_some_and(|trigger| self.tokens.iter().sum::<u64>() <= trigger) {
+            plan.blocked_by = (!aged.is_empty()).then_some(Block::Trigger);
+            return Ok(plan);
+        }
+        let mut starters = None;
+        if self.enough(&self.reach(&large, &aged)) {
+            let mut found = Vec::new();
+            for &number in &aged {
+                if let Some(saved) = self.start(number)? {
+                    found.push((number, saved));
+                }
+            }
+            let mut taken = vec![false; self.outputs.len()];
+            for batch in self.batches(&found, n)? {
+                self.take_batch(&batch, &mut taken, &mut plan.replacements)?;
+            }
+            starters = Some(found.len());
+        }
+        plan.replacements.sort_unstable_by_key(|replacement| replacement.output);
+        if plan.replacements.is_empty() {
+            plan.blocked_by = self.block(&large, &aged, starters);
+        }
+        Ok(plan)
+    }
+
+    /// Outputs that could count towards a batch.
+    fn reach(&self, large: &[usize], aged: &[usize]) -> Vec<usize> {
+        if self.rules.superseded != Superseded::Start {
+            return aged.to_vec();
+        }
+        let early = |number: usize| self.unzoned.get(number).is_some_and(|&time| time != NEVER);
+        large.iter().copied().filter(|&number| early(number)).collect()
+    }
+
+    fn is_released(&self, number: usize) -> bool {
+        self.released.get(number).is_some_and(|&time| time != NEVER)
+    }
+
+    fn output(&self, number: usize) -> Output {
+        self.outputs.get(number).copied().unwrap_or(Output { message: 0, tokens: 0, replaced: true })
+    }
+
+    fn is_stub(&mut self, number: usize) -> Result<bool, S::Error> {
+        Ok(self.output(number).replaced || self.source.is_stub(number)?)
+    }
+
+    fn facts(&mut self, number: usize) -> Result<Rc<Facts>, S::Error> {
+        if let Some(Some(facts)) = self.facts.get(number) {
+            return Ok(Rc::clone(facts));
+        }
+        let facts = Rc::new(self.source.facts(number)?);
+        if let Some(slot) = self.facts.get_mut(number) {
+            *slot = Some(Rc::clone(&facts));
+        }
+        Ok(facts)
+    }
+
+    /// The stub of an output and what it saves, if that is enough.
+    fn saving(&mut self, number: usize, remark: Option<Remark>) -> Result<Option<(Stub, u64)>, S::Error> {
+        let facts = self.facts(number)?;
+        let stub = self.source.stub(number, &facts, remark)?;
+        let saved = self.output(number).tokens.checked_sub(stub.tokens);
+        let saved = saved.filter(|&saved| stub.shorter && saved >= self.rules.min_saved.max(1));
+        Ok(saved.map(|saved| (stub, saved)))
+    }
+
+    /// What replacing an output saves, if it counts towards a batch.
+    fn start(&mut self, number: usize) -> Result<Option<u64>, S::Error> {
+        let facts = self.facts(number)?;
+        if facts.kept || (facts.failed && self.rules.keep_errors != KeepErrors::None) {
+            return Ok(None);
+        }
+        Ok(self.saving(number, None)?.map(|(_, saved)| saved))
+    }
+
+    /// Whether so many tokens of output can be enough for a batch, if stubs cost nothing.
+    fn enough(&self, outputs: &[usize]) -> bool {
+        let total: u64 = outputs.iter().map(|&number| self.output(number).tokens).sum();
+        total > 0
+            && match self.rules.threshold {
+                Threshold::Pays => self.expiring().is_none() || total >= self.rules.min_batch,
+                Threshold::Grid(step) => total >= step,
+                Threshold::All(least) => total > least,
+            }
+    }
+
+    /// The prices, if a changed prefix costs anything.
+    fn expiring(&self) -> Option<Prices> {
+        self.rules.prices.filter(|prices| !prices.cold)
+    }
+
+    /// What is replaced together: nothing if that does not pay.
+    fn batches(&mut self, starters: &[(usize, u64)], n: usize) -> Result<Vec<Batch>, S::Error> {
+        let members = || starters.iter().map(|&(number, _)| number).collect();
+        let commits = match self.rules.threshold {
+            Threshold::Grid(step) => return Ok(self.grid(starters, step.max(1))),
+            Threshold::All(least) => {
+                starters.iter().map(|&(number, _)| self.output(number).tokens).sum::<u64>() > least
+            }
+            Threshold::Pays => {
+                let mut saved = starters.to_vec();
+                if self.rules.superseded == Superseded::Start {
+                    saved.extend(self.joiners(n)?);
+                }
+                self.pays(&saved)
+            }
+        };
+        Ok(if commits { vec![Batch { members: members(), time: n }] } else { Vec::new() })
+    }
+
+    /// Whether a batch that saves so much pays for what must be written again behind it.
+    fn pays(&self, saved: &[(usize, u64)]) -> bool {
+        let total: u64 = saved.iter().map(|&(_, saved)| saved).sum();
+        let Some(prices) = self.expiring() else { return total > 0 };
+        let Some(first) = saved.iter().map(|&(number, _)| self.output(number).message).min() else {
+            return false;
+        };
+        let sent = self.timeline.sent();
+        let rest = self.tokens.get(first..sent).unwrap_or_default().iter().sum::<u64>();
+        let stubbed = saved.iter().filter(|&&(number, _)| self.output(number).message < sent);
+        let rest = rest.cast_signed() - stubbed.map(|&(_, saved)| saved.cast_signed()).sum::<i64>();
+        #[expect(clippy::cast_precision_loss, reason = "tokens stay far below 2^53")]
+        let (total_share, rest, steps) = (total as f64, rest as f64, self.timeline.responses.len() as f64);
+        let horizon = prices.horizon.unwrap_or_else(|| (self.rules.horizon_share * steps).clamp(3.0, 40.0));
+        total >= self.rules.min_batch
+            && prices.read * total_share * horizon >= (prices.write - prices.read) * rest
+    }
+
+    /// One batch for each output at which the sum from the start crosses a multiple of `step`.
+    fn grid(&self, starters: &[(usize, u64)], step: u64) -> Vec<Batch> {
+        let (mut batches, mut total, mut members) = (Vec::new(), 0, Vec::new());
+        for &(number, saved) in starters {
+            members.push(number);
+            let before = total;
+            total += saved;
+            if total / step > before / step {
+                let time = self.released.get(number).copied().unwrap_or(NEVER);
+                batches.push(Batch { members: std::mem::take(&mut members), time });
+            }
+        }
+        batches
+    }
+
+    fn take_batch(
+        &mut self,
+        batch: &Batch,
+        taken: &mut [bool],
+        replacements: &mut Vec<Replacement>,
+    ) -> Result<(), S::Error> {
+        let mut chosen = batch.members.clone();
+        chosen.extend(self.joiners(batch.time)?.into_iter().map(|(number, _)| number));
+        // where a changed prefix costs something, old errors change no more of it than is changed already
+        let waits = self.rules.threshold == Threshold::Pays && self.expiring().is_some();
+        let first = chosen.iter().min().copied();
+        let errors = self.errors(batch.time, taken)?;
+        chosen.extend(errors.into_iter().filter(|&number| !waits || Some(number) > first));
+        for number in chosen {
+            if let Some(taken) = taken.get_mut(number)
+                && !std::mem::replace(taken, true)
+            {
+                replacements.extend(self.take(number, batch.time)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, number: usize, time: usize) -> Result<Option<Replacement>, S::Error> {
+        let superseded = self.superseded(number, time, Edits::Any)?;
+        // what was remarked since may have made the stub too long
+        let Some((stub, _)) = self.saving(number, superseded.map(|(remark, _)| remark))? else {
+            return Ok(None);
+        };
+        let facts = self.facts(number)?;
+        let reason = match superseded {
+            _ if facts.failed => Reason::Error,
+            Some((_, reason)) => reason,
+            None => Reason::Aged,
+        };
+        Ok(Some(Replacement { output: number, reason, facts, stub }))
+    }
+
+    /// What happened to files, and the errors; made when it is first needed.
+    fn index(&mut self) -> Result<Rc<Index>, S::Error> {
+        if let Some(index) = &self.index {
+            return Ok(Rc::clone(index));
+        }
+        let mut index = Index::default();
+        for number in 0..self.outputs.len() {
+            let facts = self.facts(number)?;
+            if facts.failed {
+                if self.rules.keep_errors == KeepErrors::Open && !self.is_stub(number)? {
+                    index.errors.push(number);
+                }
+                continue;
+            }
+            if let Some((path, lines)) = &facts.call.read
+                && !self.is_stub(number)?
+            {
+                entry(&mut index.reads, path).push((number, *lines));
+            }
+            for path in &facts.call.edits {
+                entry(&mut index.edits, path).push(number);
+            }
+            if self.rules.keep_errors == KeepErrors::Open {
+                let key = (facts.tool.clone(), facts.call.target());
+                index.successes.entry(key).or_default().push(number);
+            }
+        }
+        Ok(Rc::clone(self.index.insert(Rc::new(index))))
+    }
+
+    /// Reads inside the zone that are superseded at that time, and what they save.
+    fn joiners(&mut self, time: usize) -> Result<Vec<(usize, u64)>, S::Error> {
+        let mut joiners = Vec::new();
+        if self.rules.superseded == Superseded::Off {
+            return Ok(joiners);
+        }
+        let start = self.released.partition_point(|&released| released <= time);
+        let end = self.unzoned.partition_point(|&released| released <= time);
+        for number in start..end {
+            let facts = self.facts(number)?;
+            if facts.call.read.is_none() || facts.failed || facts.kept || self.is_stub(number)? {
+                continue;
+            }
+            if self.superseded(number, time, Edits::Settled)?.is_some() {
+                let (remark, _) = self.superseded(number, time, Edits::Any)?.unzip();
+                joiners.extend(self.saving(number, remark)?.map(|(_, saved)| (number, saved)));
+            }
+        }
+        Ok(joiners)
+    }
+
+    /// Whether a later read covers a read at that time, or its file was edited.
+    fn superseded(
+        &mut self,
+        number: usize,
+        time: usize,
+        edits: Edits,
+    ) -> Result<Option<(Remark, Reason)>, S::Error> {
+        let facts = self.facts(number)?;
+        let Some((path, lines)) = &facts.call.read else { return Ok(None) };
+        let index = self.index()?;
+        let is_there = |number: usize| self.output(number).message < time;
+        let reads = index.reads.get(path).map_or(&[][..], Vec::as_slice);
+        let later = reads.partition_point(|&(read, _)| read <= number);
+        let mut later = reads.get(later..).unwrap_or_default().iter().take(LATER_READS);
+        if later.any(|&(read, later)| is_there(read) && later.cover(*lines)) {
+            return Ok(Some((Remark::ReadAgain, Reason::Covered)));
+        }
+        let made = index.edits.get(path).map_or(&[][..], Vec::as_slice);
+        let newest = made.partition_point(|&edit| is_there(edit)).checked_sub(1);
+        let newest = newest.and_then(|newest| made.get(newest)).filter(|&&edit| edit > number);
+        let is_settled = |edit: usize| {
+            edits == Edits::Any || step_old(self.rules, self.timeline, self.output(edit).message) <= time
+        };
+        Ok(newest.filter(|&&edit| is_settled(edit)).map(|_| (Remark::Edited, Reason::Edited)))
+    }
+
+    /// Errors out of protection that were made up for at that time, or are too many to stay whole.
+    fn errors(&mut self, time: usize, taken: &[bool]) -> Result<Vec<usize>, S::Error> {
+        let mut going = Vec::new();
+        if self.rules.keep_errors != KeepErrors::Open {
+            return Ok(going);
+        }
+        let index = self.index()?;
+        let (mut count, mut total) = (0, 0);
+        for &number in index.errors.iter().rev() {
+            let output = self.output(number);
+            if output.message >= time || taken.get(number) == Some(&true) {
+                continue;
+            }
+            let facts = self.facts(number)?;
+            let key = (facts.tool.clone(), facts.call.target());
+            let successes = index.successes.get(&key).map_or(&[][..], Vec::as_slice);
+            let later = successes.get(successes.partition_point(|&success| success < number));
+            if later.is_none_or(|&success| self.output(success).message >= time) {
+                (count, total) = (count + 1, total + output.tokens);
+                if self.rules.fixed_stub || (count <= ERRORS_WHOLE && total <= ERROR_TOKENS) {
+                    continue;
+                }
+            }
+            let is_old = self.released.get(number).is_some_and(|&released| released <= time);
+            if is_old && !facts.kept {
+                let (remark, _) = self.superseded(number, time, Edits::Any)?.unzip();
+                going.extend(self.saving(number, remark)?.map(|_| number));
+            }
+        }
+        Ok(going)
+    }
+
+    /// Which rule was in the way.
+    fn block(&self, large: &[usize], aged: &[usize], starters: Option<usize>) -> Option<Block> {
+        if self.rules.protected_turns > 0 && !self.enough(aged) {
+            let unguarded = released(self.rules, self.timeline, self.outputs, Guards::NoTurns);
+            let is_free = |number: &usize| unguarded.get(*number).is_some_and(|&time| time != NEVER);
+            let free: Vec<usize> = large.iter().copied().filter(is_free).collect();
+            if self.enough(&free) {
+                return Some(Block::ProtectedTurns);
+            }
+        }
+        let early = |number: &usize| self.unzoned.get(*number).is_some_and(|&time| time != NEVER);
+        match (aged.is_empty(), starters) {
+            (false, Some(0)) => Some(Block::Kept),
+            (false, _) => Some(Block::Threshold),
+            (true, _) if large.iter().any(early) => Some(Block::ProtectedTokens),
+            (true, _) => (!large.is_empty()).then_some(Block::ProtectedSteps),
+        }
+    }
+
+    /// Outputs of the newest step that read lines again of which every copy had been replaced.
+    fn rereads(&mut self) -> Result<Vec<usize>, S::Error> {
+        let newest = self.timeline.responses.last().copied().unwrap_or(self.tokens.len());
+        let first = self.outputs.partition_point(|output| output.message < newest);
+        let mut rereads = Vec::new();
+        for number in first..self.outputs.len() {
+            let facts = self.facts(number)?;
+            let Some((path, lines)) = &facts.call.read else { continue };
+            if facts.failed || self.is_stub(number)? {
+                continue;
+            }
+            let (mut copies, mut replaced) = (0, 0);
+            for earlier in (0..first).rev() {
+                if copies > replaced || !self.source.may_be_about(earlier, path)? {
+                    continue;
+                }
+                let old = self.facts(earlier)?;
+                let is_copy = old
+                    .call
+                    .read
+                    .as_ref()
+                    .is_some_and(|(old, old_lines)| old == path && lines.overlap(*old_lines));
+                if is_copy && !old.failed {
+                    copies += 1;
+                    replaced += usize::from(self.is_stub(earlier)?);
+                }
+            }
+            if copies > 0 && copies == replaced {
+                rereads.push(number);
+            }
+        }
+        Ok(rereads)
+    }
+}
+
+/// Which edits make a read outdated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Edits {
+    /// All.
+    Any,
+    /// None while the newest one is among the protected steps: a file that is being worked on keeps its only text.
+    Settled,
+}
+
+fn entry<'m, T>(map: &'m mut HashMap<String, Vec<T>>, path: &str) -> &'m mut Vec<T> {
+    if !map.contains_key(path) {
+        map.insert(path.to_owned(), Vec::new());
+    }
+    map.entry(path.to_owned()).or_default()
+}

@@ -1,0 +1,515 @@
+//! What a tool call is about: which kind of tool, which file and lines, which command; and whether it failed.
+//!
+//! Names of tools and keys of arguments are those of the agents in use; a table of patterns sorts them, and the caller
+//! extends it.
+
+use crate::text::Text;
+
+mod arguments;
+
+pub use arguments::{Arguments, KEYS, Value};
+
+/// What a tool does, as far as its old outputs go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// Shows a file, or some lines of it.
+    Read,
+    /// Changes files.
+    Edit,
+    /// Runs a command.
+    Command,
+    /// Searches files.
+    Search,
+    /// Lists files.
+    List,
+    /// Reads or searches the web.
+    Web,
+    /// Lets another agent work.
+    Agent,
+    /// Anything else.
+    Other,
+}
+
+impl Tool {
+    /// All kinds.
+    pub const ALL: [Tool; 8] = [
+        Tool::Read,
+        Tool::Edit,
+        Tool::Command,
+        Tool::Search,
+        Tool::List,
+        Tool::Web,
+        Tool::Agent,
+        Tool::Other,
+    ];
+
+    /// The kind's name in policies and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Read => "read",
+            Tool::Edit => "edit",
+            Tool::Command => "command",
+            Tool::Search => "search",
+            Tool::List => "list",
+            Tool::Web => "web",
+            Tool::Agent => "agent",
+            Tool::Other => "other",
+        }
+    }
+
+    /// The kind with a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Patterns of tools' names, small letters, and what kind of tool they are. The first that matches counts.
+pub const KINDS: &[(&str, Tool)] = &[
+    // agents
+    ("task", Tool::Agent),
+    ("agent", Tool::Agent),
+    ("*subagent*", Tool::Agent),
+    ("*sub_agent*", Tool::Agent),
+    ("*spawn_agent*", Tool::Agent),
+    ("*delegate*", Tool::Agent),
+    ("new_task", Tool::Agent),
+    // the web
+    ("*web*fetch*", Tool::Web),
+    ("*web*search*", Tool::Web),
+    ("*google*search*", Tool::Web),
+    ("*fetch*", Tool::Web),
+    ("*browse*", Tool::Web),
+    ("*scrape*", Tool::Web),
+    ("*crawl*", Tool::Web),
+    // changing files
+    ("edit", Tool::Edit),
+    ("*edit_file*", Tool::Edit),
+    ("*file_edit*", Tool::Edit),
+    ("*multiedit*", Tool::Edit),
+    ("*multi_edit*", Tool::Edit),
+    ("notebookedit", Tool::Edit),
+    ("write", Tool::Edit),
+    ("*write_file*", Tool::Edit),
+    ("*write_to_file*", Tool::Edit),
+    ("*create_file*", Tool::Edit),
+    ("create", Tool::Edit),
+    ("*str_replace*", Tool::Edit),
+    ("*apply_patch*", Tool::Edit),
+    ("*applypatch*", Tool::Edit),
+    ("*apply_diff*", Tool::Edit),
+    ("patch", Tool::Edit),
+    ("replace", Tool::Edit),
+    ("*replace_in_file*", Tool::Edit),
+    ("*insert_edit*", Tool::Edit),
+    ("*update_file*", Tool::Edit),
+    ("*delete_file*", Tool::Edit),
+    ("*move_file*", Tool::Edit),
+    // reading files
+    ("read", Tool::Read),
+    ("*read_file*", Tool::Read),
+    ("*readfile*", Tool::Read),
+    ("*read_text_file*", Tool::Read),
+    ("*file_read*", Tool::Read),
+    ("notebookread", Tool::Read),
+    ("view", Tool::Read),
+    ("*view_file*", Tool::Read),
+    ("*open_file*", Tool::Read),
+    ("*get_file_contents*", Tool::Read),
+    ("*__read", Tool::Read),
+    ("fs_read", Tool::Read),
+    ("cat", Tool::Read),
+    // listing files
+    ("ls", Tool::List),
+    ("list", Tool::List),
+    ("*list_dir*", Tool::List),
+    ("*listdir*", Tool::List),
+    ("*list_files*", Tool::List),
+    ("*directory_tree*", Tool::List),
+    ("tree", Tool::List),
+    ("*glob*", Tool::List),
+    ("*find_files*", Tool::List),
+    ("*find_by_name*", Tool::List),
+    ("*file_search*", Tool::List),
+    // searching
+    ("*grep*", Tool::Search),
+    ("rg", Tool::Search),
+    ("*search*", Tool::Search),
+    ("find", Tool::Search),
+    // commands
+    ("*bash*", Tool::Command),
+    ("sh", Tool::Command),
+    ("*shell*", Tool::Command),
+    ("*exec*", Tool::Command),
+    ("*command*", Tool::Command),
+    ("*terminal*", Tool::Command),
+    ("cmd", Tool::Command),
+    ("run", Tool::Command),
+    ("python", Tool::Command),
+    ("*run_code*", Tool::Command),
+];
+
+/// A pattern of names, in which `*` is anything; the case of A to Z does not matter.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+}
+
+impl Pattern {
+    /// The pattern with this text.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self { text: text.to_ascii_lowercase() }
+    }
+
+    /// Whether it matches a whole name, given in small letters.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        matches(&self.text, name)
+    }
+}
+
+/// Whether a pattern matches a whole name; both in small letters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(start) else { return false };
+    let Some((middle, end)) = rest.rsplit_once('*') else { return name.ends_with(rest) };
+    for part in middle.split('*') {
+        let Some(found) = name.find(part) else { return false };
+        name = name.get(found + part.len()..).unwrap_or_default();
+    }
+    name.ends_with(end)
+}
+
+/// Tools, by kind or by name.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    kinds: Vec<Tool>,
+    patterns: Vec<Pattern>,
+}
+
+impl Names {
+    /// A list of kinds and patterns of names; a word that is a kind is both.
+    #[must_use]
+    pub fn new<'a>(entries: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut names = Self::default();
+        for entry in entries {
+            names.kinds.extend(Tool::from_name(entry));
+            names.patterns.push(Pattern::new(entry));
+        }
+        names
+    }
+
+    /// Whether a tool is on the list.
+    #[must_use]
+    pub fn has(&self, kind: Tool, name: &str) -> bool {
+        self.kinds.contains(&kind) || self.has_name(name)
+    }
+
+    /// Whether a name is on the list.
+    #[must_use]
+    pub fn has_name(&self, name: &str) -> bool {
+        if self.patterns.is_empty() {
+            return false;
+        }
+        let name = name.to_ascii_lowercase();
+        self.patterns.iter().any(|pattern| pattern.matches(&name))
+    }
+}
+
+/// Which kind of tool a name is.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds {
+    own: Vec<(Pattern, Tool)>,
+}
+
+impl Kinds {
+    /// The table of the package, after what the caller knows.
+    #[must_use]
+    pub fn new(own: Vec<(Pattern, Tool)>) -> Self {
+        Self { own }
+    }
+
+    /// The kind of the first pattern that matches.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Tool {
+        let name = name.to_ascii_lowercase();
+        let own = self.own.iter().find(|(pattern, _)| pattern.matches(&name)).map(|&(_, kind)| kind);
+        let known = || KINDS.iter().find(|(pattern, _)| matches(pattern, &name)).map(|&(_, kind)| kind);
+        own.or_else(known).unwrap_or(Tool::Other)
+    }
+}
+
+/// Lines of a file, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// The first one.
+    pub first: i64,
+    /// The last one, or [`Lines::END`].
+    pub last: i64,
+}
+
+impl Lines {
+    /// The last line of a file, however long it is.
+    pub const END: i64 = i32::MAX as i64;
+    /// A whole file.
+    pub const ALL: Lines = Lines { first: 1, last: Self::END };
+
+    /// Whether all of the other lines are among these.
+    #[must_use]
+    pub fn cover(self, other: Lines) -> bool {
+        self.first <= other.first && self.last >= other.last
+    }
+
+    /// Whether one of the other lines is among these.
+    #[must_use]
+    pub fn overlap(self, other: Lines) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// What a call is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// What the tool does.
+    pub kind: Tool,
+    /// A file or a directory.
+    pub path: Option<String>,
+    /// The file that is read, and which lines of it.
+    pub read: Option<(String, Lines)>,
+    /// The files that are changed.
+    pub edits: Vec<String>,
+    /// The command that is run.
+    pub command: Option<String>,
+    /// What is searched.
+    pub pattern: Option<String>,
+    /// A URL or a description.
+    pub other: Option<String>,
+}
+
+impl Call {
+    /// What a call of a kind of tool with these arguments is about.
+    #[must_use]
+    pub fn new(kind: Tool, arguments: &Arguments) -> Self {
+        let mut kind = kind;
+        let mut path = if kind == Tool::Command { None } else { arguments.text(arguments::PATH) };
+        let mut command = arguments.command();
+        if kind == Tool::Edit && command.as_deref() == Some("view") {
+            kind = Tool::Read; // Anthropic's text editor
+        } else if kind == Tool::Edit {
+            command = None;
+        }
+        let read = match (kind, &path, &command) {
+            (Tool::Read, Some(path), _) => Some((path.clone(), arguments.lines())),
+            (Tool::Command, _, Some(command)) => shell_read(command),
+            _ => None,
+        };
+        let mut edits = Vec::new();
+        if kind == Tool::Edit {
+            edits = match &path {
+                Some(path) => vec![path.clone()],
+                None => arguments.patch().map_or_else(Vec::new, |patch| patched(&patch)),
+            };
+            path = edits.first().cloned();
+        }
+        Self {
+            kind,
+            path,
+            read,
+            edits,
+            command,
+            pattern: arguments.text(arguments::PATTERN),
+            other: arguments.text(arguments::OTHER),
+        }
+    }
+
+    /// What a later success of the same tool must be about to make up for an error: the path, or the first two words of
+    /// the command.
+    #[must_use]
+    pub fn target(&self) -> Option<String> {
+        match (&self.path, &self.command) {
+            (None, Some(command)) => Some(words(command).take(2).collect::<Vec<_>>().join(" ")),
+            (path, _) => path.clone(),
+        }
+    }
+}
+
+/// The words between ASCII white space.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', '\t', '\n', '\r', '\x0c', '\x0b']).filter(|word| !word.is_empty())
+}
+
+/// A whole number of at most nine digits.
+fn digits(text: &str) -> Option<i64> {
+    let is_short = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_short { text.parse().ok() } else { None }
+}
+
+/// The file and the lines that a plain `cat`, `nl -ba`, `head` or `sed -n` prints.
+fn shell_read(command: &str) -> Option<(String, Lines)> {
+    if command.contains(['|', ';', '&', '<', '>', '$', '`', '*', '?', '(', ')', '{', '}', '\\', '\n']) {
+        return None;
+    }
+    let mut words = words(command);
+    let words = [words.next(), words.next(), words.next(), words.next(), words.next()];
+    let (path, lines) = match words {
+        [Some("cat"), Some(path), None, ..]
+        | [Some("cat"), Some("-n"), Some(path), None, _]
+        | [Some("nl"), Some("-ba"), Some(path), None, _] => (path, Lines::ALL),
+        [Some("sed"), Some("-n"), Some(span), Some(path), None] => {
+            let quote = span.chars().next().filter(|char| ['\'', '"'].contains(char));
+            let bare = match quote {
+                Some(quote) => span.strip_prefix(quote)?.strip_suffix(quote)?,
+                None => span,
+            };
+            let (first, last) = bare.strip_suffix('p')?.split_once(',')?;
+            (path, Lines { first: digits(first)?.max(1), last: digits(last)? })
+        }
+        [Some("head"), Some("-n"), Some(count), Some(path), None] => {
+            (path, Lines { first: 1, last: digits(count)? })
+        }
+        [Some("head"), Some(count), Some(path), None, _] => {
+            (path, Lines { first: 1, last: digits(count.strip_prefix('-')?)? })
+        }
+        _ => return None,
+    };
+    let path = path.trim_matches(['\'', '"']);
+    (!path.starts_with('-') && !path.is_empty()).then(|| (path.to_owned(), lines))
+}
+
+/// The files that a patch in the form of `apply_patch` names.
+fn patched(patch: &str) -> Vec<String> {
+    const MARKS: [&str; 3] = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
+    let file = |line: &str| MARKS.iter().find_map(|mark| line.strip_prefix(mark)).map(str::to_owned);
+    let lines = patch.split('\n').map(|line| line.trim_end_matches('\r'));
+    lines.filter_map(file).filter(|path| !path.is_empty()).collect()
+}
+
+/// Characters of a line that are looked at for an exit code.
+const EDGE: usize = 200;
+
+/// The exit code that the first or the last line of an output names.
+#[must_use]
+pub fn exit_code(output: Text<'_>) -> Option<i64> {
+    let mut end = output.chars();
+    while end > 0 && output.at(end - 1) == Some('\n'.into()) {
+        end -= 1;
+    }
+    let output = output.slice(0..end);
+    let mut lines = output.lines();
+    let first = lines.next()?;
+    let last = lines.next_back().unwrap_or(first);
+    let last = last.slice(last.chars().saturating_sub(EDGE)..usize::MAX);
+    [first.slice(0..EDGE), last].into_iter().find_map(code_in)
+}
+
+fn code_in(line: Text<'_>) -> Option<i64> {
+    if matches!(line, Text::Ucs1(units) if memchr::memchr2(b'e', b'E', units).is_none()) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(line.chars());
+    // what is no ASCII matches nothing
+    line.each_point(|point| {
+        bytes.push(u8::try_from(point).ok().filter(u8::is_ascii).unwrap_or(0xff).to_ascii_lowercase());
+    });
+    let mut rest = bytes.as_slice();
+    while let Some(place) = find(rest, b"exit") {
+        rest = rest.get(place + 4..).unwrap_or_default();
+        let until = find(rest, b"exit").unwrap_or(rest.len());
+        if let Some(code) = code_after(rest.get(..until).unwrap_or_default()) {
+            return Some(code);
+        }
+    }
+    None
+}
+
+fn find(text: &[u8], word: &[u8]) -> Option<usize> {
+    text.windows(word.len()).position(|window| window == word)
+}
+
+/// A number behind a few words, of which one is `code` or `status`, or behind no word at all.
+fn code_after(text: &[u8]) -> Option<i64> {
+    const MOST: usize = 30;
+    for place in 0..=MOST {
+        let byte = *text.get(place)?;
+        let number = text.get(place + usize::from(byte == b'-')..).unwrap_or_default();
+        let length = number.iter().take(9).take_while(|byte| byte.is_ascii_digit()).count();
+        if length > 0 {
+            let between = text.get(..place).unwrap_or_default();
+            let is_code = find(between, b"code").is_some()
+                || find(between, b"status").is_some()
+                || !between.iter().any(u8::is_ascii_lowercase);
+            let code = str::from_utf8(number.get(..length)?).ok()?.parse::<i64>().ok()?;
+            return is_code.then_some(if byte == b'-' { -code } else { code });
+        }
+        if !byte.is_ascii_lowercase() && !b" _:=\"'<>/-".contains(&byte) {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, is) in [
+            ("read", "read", true),
+            ("read", "reader", false),
+            ("*read_file*", "mcp__fs__read_file", true),
+            ("*web*fetch*", "webfetch", true),
+            ("*web*fetch*", "fetch_web", false),
+            ("*__read", "fs__read", true),
+            ("a*a", "a", false),
+            ("a*a", "aa", true),
+            ("*", "", true),
+        ] {
+            assert_eq!(Pattern::new(pattern).matches(name), is, "{pattern} {name}");
+        }
+        assert_eq!(Kinds::default().of("Bash"), Tool::Command);
+        assert_eq!(Kinds::default().of("TodoWrite"), Tool::Other);
+        assert_eq!(Kinds::new(vec![(Pattern::new("Bash"), Tool::Read)]).of("bash"), Tool::Read);
+    }
+
+    #[test]
+    fn plain_shell_reads() {
+        let lines = |first, last| Some(("f".to_owned(), Lines { first, last }));
+        assert_eq!(shell_read("cat f"), lines(1, Lines::END));
+        assert_eq!(shell_read(" cat  -n 'f' "), lines(1, Lines::END));
+        assert_eq!(shell_read("sed -n '10,20p' f"), lines(10, 20));
+        assert_eq!(shell_read("sed -n 10,20p f"), lines(10, 20));
+        assert_eq!(shell_read("head -n 5 f"), lines(1, 5));
+        assert_eq!(shell_read("head -5 f"), lines(1, 5));
+        for command in ["cat f g", "cat f | wc", "sed -n '1,2p f", "head f", "cat -x", "sed -n 1,2p", ""] {
+            assert_eq!(shell_read(command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn exit_codes() {
+        for (output, code) in [
+            ("ok\nexit code: 2", Some(2)),
+            ("Exit code 1\nls: no such file", Some(1)),
+            ("Process exited with code -9\n\n", Some(-9)),
+            ("{\"output\":\"exit\",\"metadata\":{\"exit_code\":0}}", Some(0)),
+            ("<exit_code>127</exit_code>", Some(127)),
+            ("exited after 30 seconds", None),
+            ("exit 3", Some(3)),
+            ("a\nexit code 1\nb", None),
+            ("", None),
+        ] {
+            assert_eq!(exit_code(output.into()), code, "{output}");
+            let wide: Vec<u16> = output.encode_utf16().collect();
+            assert_eq!(exit_code(Text::Ucs2(&wide)), code, "{output}");
+        }
+    }
+
+    #[test]
+    fn patches_name_their_files() {
+        let patch = "*** Begin Patch\n*** Update File: a.py\r\n@@\n*** Add File: b.py\n*** Add File: \n";
+        assert_eq!(patched(patch), ["a.py", "b.py"]);
+    }
+}
