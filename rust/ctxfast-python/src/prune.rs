@@ -220,6 +220,17 @@ struct Reader<'a, 'py> {
     contents: Vec<Option<Content<'py>>>,
     /// The fixed stub and its tokens.
     fixed: Option<Stub>,
+    /// What the policy says of tools' names.
+    named: HashMap<String, Named>,
+}
+
+/// What the policy says of a tool's name.
+#[derive(Clone, Copy)]
+struct Named {
+    kind: Tool,
+    is_kept: bool,
+    /// It is one of the only ones that are pruned.
+    is_only: bool,
 }
 
 impl<'a, 'py> Reader<'a, 'py> {
@@ -236,7 +247,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         }
         let contents = places.iter().map(|_| None).collect();
         let pairs = Pairs::of(&list.transcript, End::OfPart);
-        Self { list, items, counter, policy, pairs, places, contents, fixed: None }
+        Self { list, items, counter, policy, pairs, places, contents, fixed: None, named: HashMap::new() }
     }
 
     /// The call that an output answers.
@@ -277,6 +288,20 @@ impl<'a, 'py> Reader<'a, 'py> {
         };
         let name = name.as_ref().and_then(|name| name.cast::<PyString>().ok());
         Ok(name.map_or_else(String::new, |name| view(name).to_well_formed()))
+    }
+
+    fn named(&mut self, tool: &str) -> Named {
+        if let Some(&named) = self.named.get(tool) {
+            return named;
+        }
+        let policy = self.policy;
+        let named = Named {
+            kind: policy.kinds.of(tool),
+            is_kept: policy.keep_tools.has_name(tool),
+            is_only: policy.only_tools.as_ref().is_some_and(|only| only.has_name(tool)),
+        };
+        self.named.insert(tool.to_owned(), named);
+        named
     }
 
     /// Puts in the stubs of an earlier call.
@@ -387,7 +412,8 @@ impl Source for Reader<'_, '_> {
             Some(arguments) => read_arguments(arguments)?,
             None => Arguments::default(),
         };
-        let call = Call::new(self.policy.kinds.of(&tool), &arguments);
+        let named = self.named(&tool);
+        let call = Call::new(named.kind, &arguments);
         let content = self.content(output)?;
         let holder = &content.holder;
         let py = holder.py();
@@ -397,9 +423,10 @@ impl Source for Reader<'_, '_> {
         let failed = is_flagged || (may_exit && exit_code(view(&content.text)).is_some_and(|code| code != 0));
         let policy = self.policy;
         let paths = call.path.iter().chain(call.read.iter().map(|(path, _)| path));
-        let kept = policy.keep_tools.has(call.kind, &tool)
+        let kept = named.is_kept
+            || policy.keep_tools.has_kind(call.kind)
             || paths.into_iter().any(|path| policy.keep_paths.has_name(path))
-            || policy.only_tools.as_ref().is_some_and(|only| !only.has(call.kind, &tool));
+            || policy.only_tools.as_ref().is_some_and(|only| !named.is_only && !only.has_kind(call.kind));
         Ok(Facts { tool, call, failed, kept })
     }
 

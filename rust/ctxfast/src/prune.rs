@@ -319,6 +319,7 @@ pub fn plan<S: Source>(
         released: released(rules, timeline, outputs, Guards::All),
         unzoned: released(rules, timeline, outputs, Guards::NoZone),
         index: None,
+        plain: HashMap::new(),
     };
     planner.plan()
 }
@@ -388,7 +389,7 @@ struct Index {
     reads: HashMap<String, Vec<(usize, Lines)>>,
     /// For each path the successful edits.
     edits: HashMap<String, Vec<usize>>,
-    /// For each tool and target the successful calls.
+    /// For each tool and target of an error the successful calls.
     successes: HashMap<(String, Option<String>), Vec<usize>>,
     /// Errors that were not replaced.
     errors: Vec<usize>,
@@ -405,6 +406,8 @@ struct Planner<'a, S> {
     /// Without the zone of tokens.
     unzoned: Vec<usize>,
     index: Option<Rc<Index>>,
+    /// Stubs that were made for a decision and are not used yet.
+    plain: HashMap<usize, Stub>,
 }
 
 impl<S: Source> Planner<'_, S> {
@@ -477,8 +480,13 @@ impl<S: Source> Planner<'_, S> {
 
     /// The stub of an output and what it saves, if that is enough.
     fn saving(&mut self, number: usize, remark: Option<Remark>) -> Result<Option<(Stub, u64)>, S::Error> {
-        let facts = self.facts(number)?;
-        let stub = self.source.stub(number, &facts, remark)?;
+        let known = if remark.is_none() { self.plain.remove(&number) } else { None };
+        let stub = if let Some(stub) = known {
+            stub
+        } else {
+            let facts = self.facts(number)?;
+            self.source.stub(number, &facts, remark)?
+        };
         let saved = self.output(number).tokens.checked_sub(stub.tokens);
         let saved = saved.filter(|&saved| stub.shorter && saved >= self.rules.min_saved.max(1));
         Ok(saved.map(|saved| (stub, saved)))
@@ -490,7 +498,9 @@ impl<S: Source> Planner<'_, S> {
         if facts.kept || (facts.failed && self.rules.keep_errors != KeepErrors::None) {
             return Ok(None);
         }
-        Ok(self.saving(number, None)?.map(|(_, saved)| saved))
+        let Some((stub, saved)) = self.saving(number, None)? else { return Ok(None) };
+        self.plain.insert(number, stub);
+        Ok(Some(saved))
     }
 
     /// Whether so many tokens of output can be enough for a batch, if stubs cost nothing.
@@ -621,9 +631,20 @@ impl<S: Source> Planner<'_, S> {
             for path in &facts.call.edits {
                 entry(&mut index.edits, path).push(number);
             }
-            if self.rules.keep_errors == KeepErrors::Open {
+        }
+        for &error in &index.errors {
+            let facts = self.facts(error)?;
+            index.successes.insert((facts.tool.clone(), facts.call.target()), Vec::new());
+        }
+        if !index.errors.is_empty() {
+            for number in 0..self.outputs.len() {
+                let facts = self.facts(number)?;
                 let key = (facts.tool.clone(), facts.call.target());
-                index.successes.entry(key).or_default().push(number);
+                if !facts.failed
+                    && let Some(successes) = index.successes.get_mut(&key)
+                {
+                    successes.push(number);
+                }
             }
         }
         Ok(Rc::clone(self.index.insert(Rc::new(index))))

@@ -21,9 +21,9 @@ const NAME: usize = 40;
 /// Characters of a line that are looked at.
 const LOOK: usize = 200;
 /// Lines in which an outline is sought.
-const OUTLINE: usize = 400;
+const OUTLINE: usize = 200;
 /// Lines in which an error is sought, from the end.
-const NEWEST: usize = 50;
+const NEWEST: usize = 20;
 /// Lines of what was there.
 const KEY_LINES: usize = 3;
 const LIKE_A_CALL: [&str; 6] = ["<tool_call", "<function", "<invoke", "[tool_use", "\"name\":", "```"];
@@ -299,19 +299,27 @@ fn last_lines(text: Text<'_>) -> Vec<Text<'_>> {
 
 fn speaks_of_error(line: Text<'_>) -> bool {
     let line = line.slice(0..LOOK);
-    let mut lower = [0xff_u8; LOOK];
-    let mut place = 0;
-    line.each_point(|point| {
-        if let (Some(slot), Ok(byte)) = (lower.get_mut(place), u8::try_from(point)) {
-            *slot = byte.to_ascii_lowercase();
-        }
-        place += 1;
-    });
-    let lower = lower.get(..place).unwrap_or(&lower);
-    lower.iter().enumerate().any(|(place, byte)| {
-        matches!(byte, b'e' | b'f' | b'p' | b't')
-            && lower.get(place..).is_some_and(|rest| ERRORS.iter().any(|word| rest.starts_with(word)))
+    if let Text::Ucs1(bytes) = line {
+        return has_error(bytes);
+    }
+    let mut bytes = Vec::with_capacity(LOOK);
+    // what is no ASCII matches nothing
+    line.each_point(|point| bytes.push(u8::try_from(point).unwrap_or(0xff)));
+    has_error(&bytes)
+}
+
+/// Whether one of the words of [`ERRORS`] occurs, in small or capital letters.
+fn has_error(bytes: &[u8]) -> bool {
+    bytes.windows(2).enumerate().any(|(place, pair)| {
+        let &[first, second] = pair else { return false };
+        // of each word the first two letters; the bit is all that is between small and capital letters
+        matches!((first | 0x20, second | 0x20), (b'e', b'r' | b'x') | (b'f' | b'p', b'a') | (b't', b'r'))
+            && bytes.get(place..).is_some_and(|rest| ERRORS.iter().any(|word| begins_with(rest, word)))
     })
+}
+
+fn begins_with(text: &[u8], word: &[u8]) -> bool {
+    text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
 /// Whether a line has nothing but ASCII white space.

@@ -6,6 +6,7 @@
 mod kernels;
 pub mod naive;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A borrowed text. Lone surrogates are fine in the 2- and 4-byte forms.
@@ -147,7 +148,7 @@ impl<'a> Text<'a> {
     #[must_use]
     pub fn count(self, char: u8) -> usize {
         match self {
-            Text::Ucs1(units) => kernels::count(units, char),
+            Text::Ucs1(units) => memchr::memchr_iter(char, units).count(),
             Text::Ucs2(units) => kernels::count(units, char.into()),
             Text::Ucs4(units) => kernels::count(units, char.into()),
             Text::Utf8(text) => text.bytes().filter(|&byte| byte == char).count(),
@@ -180,15 +181,24 @@ impl<'a> Text<'a> {
     /// The text as a Rust string; lone surrogates become U+FFFD.
     #[must_use]
     pub fn to_well_formed(self) -> String {
-        if let Text::Ucs1(units) = self
-            && units.is_ascii()
-            && let Ok(text) = str::from_utf8(units)
-        {
-            return text.to_owned();
+        self.as_well_formed().into_owned()
+    }
+
+    /// The same, without a copy where the text lies like that already.
+    #[must_use]
+    pub fn as_well_formed(self) -> Cow<'a, str> {
+        match self {
+            Text::Utf8(text) => return text.into(),
+            Text::Ucs1(units) if units.is_ascii() => {
+                if let Ok(text) = str::from_utf8(units) {
+                    return text.into();
+                }
+            }
+            _ => {}
         }
         let mut text = String::with_capacity(self.chars());
         self.each_point(|point| text.push(char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER)));
-        text
+        text.into()
     }
 
     /// The lines: what stands between line feeds, as Python's `text.split("\n")` gives it.

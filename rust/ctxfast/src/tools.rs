@@ -201,10 +201,10 @@ impl Names {
         names
     }
 
-    /// Whether a tool is on the list.
+    /// Whether a kind is on the list.
     #[must_use]
-    pub fn has(&self, kind: Tool, name: &str) -> bool {
-        self.kinds.contains(&kind) || self.has_name(name)
+    pub fn has_kind(&self, kind: Tool) -> bool {
+        self.kinds.contains(&kind)
     }
 
     /// Whether a name is on the list.

@@ -78,10 +78,10 @@ impl Arguments {
     /// Reads JSON. What is no object has no members.
     #[must_use]
     pub fn from_json(json: Text<'_>) -> Self {
-        let json = json.to_well_formed();
+        let json = json.as_well_formed();
         match serde_json::from_str(&json) {
             Ok(arguments) => arguments,
-            Err(_) => Self { values: Vec::new(), raw: Some(json) },
+            Err(_) => Self { values: Vec::new(), raw: Some(json.into_owned()) },
         }
     }
 
