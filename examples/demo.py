@@ -46,6 +46,7 @@ def print_times(messages: list[dict[str, object]], usable: int) -> None:
         ("find_safe_cut", (messages, len(messages) // 2)),
         ("fresh_tail_budget", (usable,)),
         ("select_fresh_tail", (messages, ctxfast.fresh_tail_budget(usable))),
+        ("prune_tool_outputs", (messages,)),
     ]
     heading = f"Microseconds for each call (median of {RUNS} runs)"
     print(f"\n{heading}\n{'-' * len(heading)}")
@@ -59,7 +60,9 @@ def print_times(messages: list[dict[str, object]], usable: int) -> None:
 
 
 def comparable(answer: object) -> object:
-    """Return an answer in a form that can be compared: the two fresh tails are of two classes."""
+    """Return an answer in a form that can be compared: those of the reference are of other classes."""
+    if isinstance(answer, (ctxfast.Pruned, reference.Pruned)):
+        return answer.messages, answer.report.before, answer.report.after, answer.report.tokens_rewritten
     if isinstance(answer, (ctxfast.FreshTail, reference.FreshTail)):
         names = ("start", "pinned", "tokens", "turns", "split_turn", "over_budget", "messages")
         return {name: getattr(answer, name) for name in names}

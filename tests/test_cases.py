@@ -7,9 +7,11 @@ exist yet is skipped as not covered. Each property is a small check that knows n
 from __future__ import annotations
 
 import copy
+import itertools
+import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +20,13 @@ from cases import calls_of, get, has_user_text, load_cases, pairing, results_of
 
 from ctxfast import (
     BudgetError,
+    Pruned,
+    PrunePolicy,
     TokenCounter,
     count_tokens,
     find_safe_cut,
     fresh_tail_budget,
+    prune_tool_outputs,
     select_fresh_tail,
     turn_starts,
 )
@@ -74,7 +79,45 @@ def drop_oldest_half(case: Case) -> list[Any]:
     return list(messages[find_safe_cut(messages, len(messages) // 2) :])
 
 
+def prune(case: Case, messages: list[Any]) -> Pruned[Any]:
+    """Everything that is not protected, at once; `minimum_free`: in batches."""
+    arguments = case["args"]
+    strategy, minimum = arguments.get("strategy"), arguments.get("minimum_free")
+    return prune_tool_outputs(
+        messages,
+        arguments.get("protect_last_turns", 0),
+        protected_tokens=1_000_000 if strategy == "superseded" else arguments["protect_tokens"],
+        protected_steps=arguments.get("protect_steps", 1),
+        prune_threshold="auto" if minimum is None else minimum,
+        prices=None,
+        policy=PrunePolicy(min_saved=0, superseded="start" if strategy else "join"),
+        counter=COUNTER,
+    )
+
+
+def prune_tool_output(case: Case) -> list[Any]:
+    return prune(case, case["messages"]).messages
+
+
+def growing(case: Case) -> Iterator[list[Any]]:
+    """A list that grows step by step, as it is before each request."""
+    steps, tokens = case["args"]["steps"], case["args"]["step_tokens"]
+    messages: list[Any] = [{"role": "user", "content": "go"}]
+    for number in range(steps):
+        function = {"name": "read", "arguments": json.dumps({"path": f"{number}.py"})}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": "word " * (tokens // 2)})
+        yield list(messages)
+
+
+def prune_sequence(case: Case) -> list[Any]:
+    return [prune(case, messages).messages for messages in growing(case)]
+
+
 CALLS: dict[str, Callable[[Case], Any]] = {
+    "prune_tool_outputs": prune_tool_output,
+    "prune_sequence": prune_sequence,
     "estimate_tokens": estimate_tokens,
     "estimate_messages": estimate_messages,
     "fresh_tail_budget": tail_budget,
@@ -164,6 +207,70 @@ def independent_of_base64_length(run: Run, _: str) -> None:
     assert run.again(shorter) == run.result
 
 
+def outputs(messages: list[Any]) -> dict[str, Any]:
+    """The contents of tool outputs by the ids of their calls."""
+    blocks = [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
+    found = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+    return {**found, **{block["tool_use_id"]: block["content"] for block in blocks if block["type"] == "tool_result"}}
+
+
+def pruned(run: Run, listed: str) -> None:
+    marks = ("[Tool output pruned", "[Old tool result content cleared]")
+    assert all(outputs(run.result)[call].startswith(marks) for call in listed.split(","))
+
+
+def kept(run: Run, listed: str) -> None:
+    before, after = outputs(run.before["messages"]), outputs(run.result)
+    assert all(after[call] == before[call] for call in listed.split(","))
+
+
+def kept_in_current_turn_step(run: Run, count: str) -> None:
+    start = [index for index, message in enumerate(run.result) if message["role"] == "assistant"][-int(count)]
+    assert run.result[start:] == run.before["messages"][start:]
+
+
+def idempotent(run: Run, _: str) -> None:
+    assert run.again({**run.case, "messages": run.result}) == run.result
+
+
+def message_count_unchanged(run: Run, _: str) -> None:
+    assert len(run.result) == len(run.before["messages"])
+
+
+def roles_unchanged(run: Run, _: str) -> None:
+    assert [message["role"] for message in run.result] == [message["role"] for message in run.before["messages"]]
+
+
+def messages_of(messages: list[Any], role: str) -> list[Any]:
+    return [message for message in messages if message["role"] == role]
+
+
+def assistant_messages_unchanged(run: Run, _: str) -> None:
+    assert messages_of(run.result, "assistant") == messages_of(run.before["messages"], "assistant")
+
+
+def user_messages_unchanged(run: Run, _: str) -> None:
+    assert messages_of(run.result, "user") == messages_of(run.before["messages"], "user")
+
+
+def unchanged_messages_same_object(run: Run, _: str) -> None:
+    pairs = zip(run.result, run.case["messages"], strict=True)
+    assert all(new is old for new, old in pairs if new == old)
+    assert any(new is old for new, old in zip(run.result, run.case["messages"], strict=True))
+
+
+def changed_prefix_at_most(run: Run, limit: str) -> None:
+    changes = sum(later[: len(list_)] != list_ for list_, later in itertools.pairwise(run.result))
+    assert 0 < changes <= int(limit)
+
+
+def reports(run: Run, what: str) -> None:
+    assert what == "first_changed_index"
+    found = [prune(run.case, messages).report for messages in growing(run.case)]
+    assert all((report.earliest_changed_index is not None) == report.changed for report in found)
+    assert found[-1].changed
+
+
 def no_exception(run: Run, _: str) -> None:
     assert run.error is None
 
@@ -197,6 +304,17 @@ PROPERTIES: dict[str, Callable[[Run, str], None]] = {
         at_least,
         at_most,
         independent_of_base64_length,
+        pruned,
+        kept,
+        kept_in_current_turn_step,
+        idempotent,
+        message_count_unchanged,
+        roles_unchanged,
+        assistant_messages_unchanged,
+        user_messages_unchanged,
+        unchanged_messages_same_object,
+        changed_prefix_at_most,
+        reports,
         no_exception,
         raises,
         time_le_ms,

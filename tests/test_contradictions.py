@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import test_prune
 from cases import by_length, check_tail, counters, pairing, talk
 
 import ctxfast
@@ -190,6 +191,14 @@ def test_parallel_group(package: ModuleType) -> None:
 # ---------------------------------------------------------------------------------------- the lines that wait
 
 TESTED = {
+    '"auto" flips back': test_prune.test_a_batch_that_was_committed_stays,
+    "What R is": test_prune.test_what_is_written_again,
+    "Ranges": test_prune.test_a_read_that_is_covered_joins,
+    "Small window": test_prune.test_with_a_budget_a_quarter_is_protected,
+    "Superseded late": test_prune.test_superseded_late,
+    "Zone accounting": test_prune.test_the_newest_tokens_are_protected,
+    "Crossing result": test_prune.test_a_large_newest_step_uses_the_zone_up,
+    "protected_turns with one turn": test_prune.test_the_newest_turns_are_protected,
     "Cut in an older turn": test_cut_in_an_older_turn,
     "Task larger than the budget": test_task_larger_than_the_budget,
     "Clamp": test_clamp,
@@ -208,14 +217,6 @@ TESTED = {
 
 NOT_YET = {
     "Stateless low-water": "fitting",
-    '"auto" flips back': "pruning",
-    "What R is": "pruning",
-    "Ranges": "pruning",
-    "Small window": "pruning",
-    "Superseded late": "pruning",
-    "Zone accounting": "pruning",
-    "Crossing result": "pruning",
-    "protected_turns with one turn": "pruning",
     "Estimator not monotone": "the class-aware estimator",
     "Additivity against safety": "the class-aware estimator",
     "Exclusive names": "truncation",

@@ -14,7 +14,7 @@ from typing import Any
 
 import ctxfast
 from ctxfast.logs import READERS, Log, load
-from ctxfast.report import Report, describe, printable
+from ctxfast.report import Overview, describe, printable
 
 __all__ = ["main"]
 
@@ -44,7 +44,8 @@ def make_parser() -> argparse.ArgumentParser:
     command = commands.add_parser(
         "report",
         help="what fills the context of a logged session",
-        description="Show where the tokens of a logged session are, where it can be cut and what a fresh tail keeps. "
+        description="Show where the tokens of a logged session are, what pruning frees, where it can be "
+        "cut and what a fresh tail keeps. "
         "Of a session that was compacted, it shows what is still sent: what came after the last compaction.",
         allow_abbrev=False,
     )
@@ -87,7 +88,7 @@ def report(options: argparse.Namespace) -> str:
     return "\n".join([*head(options.file, log, len(messages)), "", str(described)])
 
 
-def as_dict(file: str, log: Log, described: Report) -> dict[str, Any]:
+def as_dict(file: str, log: Log, described: Overview) -> dict[str, Any]:
     """The report and the facts about the file, for programs."""
     return {
         "file": file,

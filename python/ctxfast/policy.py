@@ -79,6 +79,8 @@ class PrunePolicy:
             _check_count(name, getattr(self, name))
         if self.trigger_tokens is not None:
             _check_count("trigger_tokens", self.trigger_tokens)
+        if isinstance(self.prune_threshold, str) and self.prune_threshold != "auto":
+            raise ValueError(f"prune_threshold: expected 'auto' or a whole number, got {self.prune_threshold!r}")
         if self.prune_threshold != "auto":
             _check_count("prune_threshold", self.prune_threshold, "'auto' or a whole number")
         share = self.horizon_share

@@ -3,8 +3,8 @@
 `describe` looks, and what it returns is plain data: frozen dataclasses of numbers and short texts that hold on to no
 message. `str` makes text of it, `as_dict` what JSON can hold.
 
-A section of the report is a dataclass with `lines`, a field of `Report`, the function that fills it and its place in
-`Report.sections`.
+A section of the report is a dataclass with `lines`, a field of `Overview`, the function that fills it and its place in
+`Overview.sections`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,24 @@ from typing import Any, NamedTuple
 import ctxfast
 from ctxfast.reference.reading import json_text, pairing_key, read_fields
 
-__all__ = ["Cuts", "Fault", "Output", "Pinned", "Place", "Report", "RoleUse", "Tail", "ToolUse", "describe"]
+__all__ = [
+    "Cuts",
+    "Fault",
+    "Freed",
+    "Outdated",
+    "Output",
+    "Overview",
+    "Pinned",
+    "Place",
+    "Pruning",
+    "RoleUse",
+    "Tail",
+    "ToolUse",
+    "describe",
+]
 
 USABLE = 0.85  # of the window; the rest is a margin for what an estimate misses
-LARGEST = 5  # tool outputs that are listed
+LARGEST = 5  # tool outputs that are listed, of all and of those that are out of date
 FAULTS = 8  # faults that are listed
 CLIP = 60  # characters of a text that are shown
 NO_CALL = "(no call)"  # the tool of a result whose call is not in the list
@@ -68,6 +82,77 @@ class Output:
     tokens: int
     arguments: str
     """The first words of the arguments of its call."""
+
+
+@dataclass(frozen=True)
+class Outdated:
+    """A read that no longer says what is in the file, or that a later one has said again."""
+
+    index: int
+    """Index of the message that holds it."""
+    tool: str
+    tokens: int
+    reason: str
+    """`covered`: a later read has all of its lines; `edited`: the file was changed later."""
+    facts: str
+    """Which file, which lines, how large."""
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What replacing outputs for one reason would save."""
+
+    reason: str
+    """`aged`, `covered`, `edited`, `error`: see `ctxfast.prune_tool_outputs`."""
+    outputs: int
+    saved: int
+    """Tokens."""
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What `prune_tool_outputs` frees, with its defaults."""
+
+    before: int
+    """Tokens of the list."""
+    after: int
+    """Tokens after pruning now: the same if that does not pay yet."""
+    outputs: int
+    """Outputs that would be replaced now."""
+    earliest_changed_index: int | None
+    """Index of the first message that would change."""
+    tokens_rewritten: int
+    """Tokens behind it that would have to be written into the provider's cache again."""
+    blocked_by: str | None
+    """What is in the way, if nothing would be replaced."""
+    freed: tuple[Freed, ...]
+    """What would be saved without a cache, where every saving pays, by reason."""
+    outdated: tuple[Outdated, ...]
+    """The largest reads that are out of date, the largest first, protected ones included."""
+
+    def lines(self) -> Iterator[str]:
+        """The section as text."""
+        yield from heading("What pruning old tool outputs frees")
+        yield row("before", f"{self.before:,} tokens")
+        if self.earliest_changed_index is None:
+            yield row("now", f"nothing{f' ({self.blocked_by})' if self.blocked_by else ''}")
+        else:
+            share = (self.before - self.after) / self.before
+            yield row("now", f"{self.after:,} tokens ({share:.0%} less), {self.outputs} outputs replaced")
+            place = f"messages[{self.earliest_changed_index}]"
+            yield row("changed from", f"{place} on: {self.tokens_rewritten:,} tokens to be cached again")
+        if self.freed:
+            yield f"{'reason':22}{'outputs':>10}{'saved':>11}"
+        for freed in self.freed:
+            yield f"{freed.reason:22}{freed.outputs:10,}{freed.saved:11,}"
+        if self.outdated:
+            width = column([output.tool for output in self.outdated])
+            yield ""
+            yield from heading("The largest reads that are out of date")
+            yield f"{'tool':{width}}{'message':>10}{'tokens':>11}  {'why':9}what"
+            for output in self.outdated:
+                name = f"{clip(output.tool, width - 1):{width}}"
+                yield f"{name}{output.index:10}{output.tokens:11,}  {output.reason:9}{output.facts}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -172,7 +257,7 @@ class Tail:
 
 
 @dataclass(frozen=True)
-class Report:
+class Overview:
     """What a conversation consists of. All tokens are those of one counter."""
 
     messages: int
@@ -185,6 +270,7 @@ class Report:
     """The largest tool outputs, the largest first."""
     faults: tuple[Fault, ...]
     """What a provider would refuse (`validate`), in the order of the messages."""
+    pruning: Pruning
     cuts: Cuts
     tail: Tail | None
     """`None` if no window was given."""
@@ -203,6 +289,8 @@ class Report:
         yield self.tool_lines()
         yield self.largest_lines()
         yield self.fault_lines()
+        if self.tools:
+            yield self.pruning.lines()
         yield self.cuts.lines()
         if self.tail is not None:
             yield self.tail.lines()
@@ -257,7 +345,7 @@ class Report:
 
 def describe(
     messages: Sequence[Any], *, counter: ctxfast.TokenCounter | None = None, window: int | None = None
-) -> Report:
+) -> Overview:
     """Look into a conversation: tokens by role and tool, the largest outputs, faults, safe cuts, the fresh tail.
 
     `counter` counts the tokens (default: `TokenCounter.default()`). `window` is the model's context window in tokens;
@@ -269,13 +357,14 @@ def describe(
     read = [read_fields(message, f"messages[{index}]") for index, message in enumerate(messages)]
     counts = [counter.message(message) for message in messages]
     tools, outputs = use_of_tools(messages, read, counts, counter)
-    return Report(
+    return Overview(
         messages=len(messages),
         tokens=total,
         roles=use_by_role(read, counts),
         tools=tools,
         largest=outputs,
         faults=tuple(Fault(p.index, p.code, printable(p.detail)) for p in ctxfast.validate(messages)),
+        pruning=look_at_pruning(messages, counter, window),
         cuts=look_for_cuts(messages, read),
         tail=None if window is None else look_at_tail(messages, read, counter, window),
     )
@@ -387,6 +476,41 @@ def blocks_of(fields: Fields) -> Iterator[Fields]:
 def is_result(block: Fields) -> bool:
     """Whether a block is the result of a call; of the provider's own tools, each has its own type."""
     return str(block.get("type")).endswith("tool_result")
+
+
+def look_at_pruning(messages: Sequence[Any], counter: ctxfast.TokenCounter, window: int | None) -> Pruning:
+    """What pruning frees now, what it could free, and which reads are out of date."""
+    usable = None if window is None else int(window * USABLE)
+    now = ctxfast.prune_tool_outputs(messages, budget=usable, counter=counter).report
+    possible = ctxfast.prune_tool_outputs(messages, budget=usable, prices=None, counter=counter).report
+    saved: defaultdict[str, list[int]] = defaultdict(list)
+    for item in possible.items:
+        saved[item.reason].append(item.before - item.after)
+    freed = [Freed(reason, len(savings), sum(savings)) for reason, savings in saved.items()]
+    everything = ctxfast.PrunePolicy(
+        protected_tokens=0, protected_steps=1, min_saved=0, keep_errors="all", keep_tools=(), keep_paths=()
+    )
+    outdated = [
+        Outdated(item.index, printable(item.tool), item.before, item.reason, clip(printable(facts_of(item.stub)), CLIP))
+        for item in ctxfast.prune_tool_outputs(messages, policy=everything, prices=None, counter=counter).report.items
+        if item.reason in ("covered", "edited")
+    ]
+    return Pruning(
+        before=now.before,
+        after=now.after,
+        outputs=len(now.items),
+        earliest_changed_index=now.earliest_changed_index,
+        tokens_rewritten=now.tokens_rewritten,
+        blocked_by=now.blocked_by,
+        freed=tuple(sorted(freed, key=lambda freed: -freed.saved)),
+        outdated=tuple(sorted(outdated, key=lambda output: -output.tokens)[:LARGEST]),
+    )
+
+
+def facts_of(stub: str) -> str:
+    """What a stub says of an output, without the name of the tool: the path, lines, size."""
+    line = stub.partition("\n")[0].rpartition(",")[0]  # the last fact is the reason
+    return line.partition(": ")[2].partition(" ")[2]
 
 
 def look_for_cuts(messages: Sequence[Any], read: Sequence[Fields]) -> Cuts:

@@ -129,10 +129,10 @@ def without_number(line: str) -> str:
 
 
 def last_lines(lines: list[str]) -> list[str]:
-    """The last line that speaks of an error, and the last line that says anything."""
+    """The last two lines that speak of an error, and the last line that says anything."""
     recent = [line for line in lines[-NEWEST_LINES:] if not blank(line)]
     errors = [line for line in recent if any(word in lower(line[:LOOK]) for word in ERRORS)]
-    return [*errors[-1:], *(recent[-1:] if recent[-1:] != errors[-1:] else [])]
+    return [*errors[-2:], *(recent[-1:] if recent[-1:] != errors[-1:] else [])]
 
 
 def blank(line: str) -> bool:

@@ -287,14 +287,14 @@ fn without_number(line: Text<'_>) -> Text<'_> {
     line.slice(after..usize::MAX)
 }
 
-/// The last line that speaks of an error, and the last line that says anything.
+/// The last two lines that speak of an error, and the last line that says anything.
 fn last_lines(text: Text<'_>) -> Vec<Text<'_>> {
-    let mut recent = text.lines().rev().take(NEWEST).filter(|line| !is_blank(*line));
-    let Some(last) = recent.next() else { return Vec::new() };
-    if speaks_of_error(last) {
-        return vec![last];
-    }
-    recent.find(|line| speaks_of_error(*line)).into_iter().chain([last]).collect()
+    let recent = || text.lines().rev().take(NEWEST).filter(|line| !is_blank(*line));
+    let last = recent().next().filter(|line| !speaks_of_error(*line));
+    let errors = recent().filter(|line| speaks_of_error(*line)).take(KEY_LINES - 1);
+    let mut lines: Vec<_> = last.into_iter().chain(errors).collect();
+    lines.reverse();
+    lines
 }
 
 fn speaks_of_error(line: Text<'_>) -> bool {
