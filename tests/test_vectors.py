@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 from cases import by_length, check_tail, counters, get, load_vectors, pairing, splits_a_pair
 
-from ctxfast import compat
+import ctxfast
+from ctxfast import PrunePolicy, compat
 
 Entry = dict[str, Any]
 
 ESTIMATES: list[Entry] = load_vectors("picoclaw_estimator.json")
 TURNS: list[Entry] = load_vectors("picoclaw_turns.json")
 FRESH_TAIL: Entry = load_vectors("picoclaw_freshtail.json")
+PRUNE: list[Entry] = load_vectors("picoclaw_prune.json")
 REPROS: list[Entry] = load_vectors("picoclaw_issue_repros.json")
 
 
@@ -183,6 +185,43 @@ def test_over_budget(package: ModuleType, entry: Entry) -> None:
     assert (fork + entry["safety_buffer"] > entry["context_window"]) == entry["over_fork_4_0_with_buffer"]
 
 
+# ----------------------------------------------------------------------------------------------- pruning
+
+
+@named(PRUNE)
+def test_pruning_to_the_letter(entry: Entry) -> None:
+    """What the first design's code does, its mistakes included."""
+    messages = entry["messages"]
+    before = copy.deepcopy(messages)
+    arguments = entry["protected_turns"], entry["prune_threshold"]
+    result = compat.PruneToolOutputs(messages, *arguments, unit="messages")
+    changed = [index for index, message in enumerate(result) if message["content"] != messages[index]["content"]]
+    assert changed == entry["plan_pruned"]
+    assert all(result[index] == {**messages[index], "content": entry["plan_stub"]} for index in changed)
+    assert (result is messages) == (entry["plan_returns_same_list"] or not messages)
+    assert messages == before
+
+
+@named(PRUNE)
+def test_pruning_under_its_first_name(entry: Entry) -> None:
+    """By turns: as valid as before, never larger, nothing of the newest turns touched."""
+    messages = entry["messages"]
+    result = compat.PruneToolOutputs(messages, entry["protected_turns"], entry["prune_threshold"])
+    assert pairing(result).faults(range(len(messages))) == pairing(messages).faults(range(len(messages)))
+    changed = [index for index, message in enumerate(result) if message != messages[index]]
+    if entry["protected_turns"] <= 0:
+        assert result is messages
+    starts = ctxfast.turn_starts(messages)[-max(entry["protected_turns"], 1) :]
+    assert all(index < starts[0] for index in changed)
+    assert len(changed) >= entry["prune_threshold"] or result is messages
+    assert all(len(result[index]["content"]) < len(messages[index]["content"]) for index in changed)
+
+
+def test_pruning_by_something_else() -> None:
+    with pytest.raises(ValueError, match="unit"):
+        compat.PruneToolOutputs([], 1, 1, unit="steps")  # type: ignore[arg-type]
+
+
 # ------------------------------------------------------------------------------------------ reported failures
 
 
@@ -276,6 +315,50 @@ def test_estimate_at_least(package: ModuleType, name: str) -> None:
         assert counter.message(entry["messages"][0]) >= entry["expect"]["estimate_at_least"]
 
 
+def test_foreign_id_characters(package: ModuleType) -> None:
+    messages = repro("foreign_id_characters")["messages"]
+    pruned = package.prune_tool_outputs(messages, policy=PrunePolicy.seed(), prices=None)
+    check_must_keep(messages, pruned.messages, repro("foreign_id_characters")["expect"]["must_keep"])
+    assert not pairing(pruned.messages).faults(range(len(messages)))
+
+
+def test_base64_in_tool_text(package: ModuleType) -> None:
+    entry = repro("base64_in_tool_text")
+    pruned = package.prune_tool_outputs(entry["messages"], 1, prices=None, protected_steps=1, protected_tokens=0)
+    assert [item.index for item in pruned.report.items] == entry["expect"]["pruned"]
+    assert pruned.report.after < 200
+
+
+def test_prefix_churn(package: ModuleType) -> None:
+    messages = repro("prefix_churn")["messages"]
+    policy = PrunePolicy.seed()
+    starts = [*package.turn_starts(messages)[1:], len(messages)]
+    last: list[Any] = []
+    for end in starts:
+        pruned = package.prune_tool_outputs(messages[:end], policy=policy).messages
+        assert package.prune_tool_outputs(pruned, policy=policy).messages == pruned
+        changed = [index for index, message in enumerate(last) if message != pruned[index]]
+        assert len(changed) <= 1  # what has newly left the protected turns
+        last = pruned
+    assert sum(new is not old for new, old in zip(last, messages, strict=True)) == len(starts) - 2
+
+
+def test_stub_mimicry(package: ModuleType) -> None:
+    entry = repro("stub_mimicry")
+    messages = entry["messages"]
+    pruned = package.prune_tool_outputs(messages, policy=PrunePolicy.seed()).messages
+    (index,) = [index for index, message in enumerate(pruned) if message is not messages[index]]
+    assert pruned[index]["role"] == entry["expect"]["stub_in_role"]
+    assert not any(part in pruned[index]["content"] for part in entry["expect"]["stub_must_not_contain"])
+
+
+def test_user_messages_survive(package: ModuleType) -> None:
+    entry = repro("user_messages_survive")
+    for policy in (PrunePolicy.seed(), PrunePolicy.anthropic_api(), PrunePolicy.thrifty()):
+        pruned = package.prune_tool_outputs(entry["messages"], policy=policy, prices=None).messages
+        assert all(new is old for new, old in zip(pruned, entry["messages"], strict=True))
+
+
 def test_original_destroyed(package: ModuleType) -> None:
     used = [*three_counters(package), by_length(package)]
     calls: list[Callable[[Any], Any]] = [
@@ -288,6 +371,7 @@ def test_original_destroyed(package: ModuleType) -> None:
         lambda messages: package.select_fresh_tail(messages, 20),
         lambda messages: package.select_fresh_tail(messages, 2_000, counter=used[0]),
         package.count_tokens,
+        lambda messages: package.prune_tool_outputs(messages, policy=PrunePolicy.seed()),
         *[counter.messages for counter in used],
         *[lambda messages, counter=counter: counter.request({"messages": messages}) for counter in used],
         *[lambda messages, counter=counter: counter.fits(messages, 50) for counter in used],
@@ -313,6 +397,11 @@ COVERED = {
     "system_blocks_ignored",
     "arguments_and_reasoning_ignored",
     "original_destroyed",
+    "foreign_id_characters",  # its first half: pruning
+    "base64_in_tool_text",  # its second half: pruning
+    "prefix_churn",
+    "stub_mimicry",
+    "user_messages_survive",  # its first half: pruning
 }
 
 NOT_YET = {
@@ -322,16 +411,11 @@ NOT_YET = {
     "blank_tool_name": "repair",
     "blank_call_id": "repair",
     "same_id_twice_in_one_message": "repair",
-    "foreign_id_characters": "prune and repair",
-    "base64_in_tool_text": "the class-aware estimator, prune",
     "cjk_underestimate": "the class-aware estimator",
     "huge_read_file": "truncate_tool_output",
     "summary_without_tool_context": "build_summary_prompt",
     "summary_accepts_only_target": "check_summary",
     "threshold_confusion": "ContextBudget",
-    "prefix_churn": "prune",
-    "stub_mimicry": "prune",
-    "user_messages_survive": "prune, ContextManager",
     "few_huge_messages": "ContextManager",
     "old_summary_lost": "build_summary_prompt",
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ctxfast._core import TokenCounter
+from ctxfast._core import TokenCounter, prune_tool_outputs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any, Literal
 
-__all__ = ["CalculateFreshTailBudget", "EstimateMessageTokens", "EstimateToolDefsTokens"]
+__all__ = ["CalculateFreshTailBudget", "EstimateMessageTokens", "EstimateToolDefsTokens", "PruneToolOutputs"]
 
 _ESTIMATOR = TokenCounter.picoclaw("4.0")
+_STUB = "[Tool output pruned — use expand for details]"
 
 
 def EstimateMessageTokens(message: object) -> int:
@@ -29,3 +31,37 @@ def CalculateFreshTailBudget(usable_context: int) -> int:
     `ctxfast.fresh_tail_budget` is the same but never above half of the usable context.
     """
     return max(2_000, min(int(usable_context * 0.25), 8_000))
+
+
+def PruneToolOutputs(
+    messages: Sequence[Any],
+    protectedTurns: int,
+    pruneThreshold: int,
+    *,
+    unit: Literal["turns", "messages"] = "turns",
+) -> Sequence[Any]:
+    """The messages with old tool outputs as stubs; the list itself if that are fewer than `pruneThreshold` outputs.
+
+    Outputs in the newest `protectedTurns` turns stay; 0 or less: nothing is pruned. With `unit="turns"` this is
+    `ctxfast.prune_tool_outputs` with `PrunePolicy.seed()`: real turns, stubs with facts, never a longer text, calls
+    and their results together. `unit="messages"` does what the first design's code does, to the letter: it
+    protects so many *messages* and replaces the content of each older message of role `tool` by one fixed text, be that
+    longer, an error, or what the model is about to read. Raises `ValueError` for another unit.
+    """
+    if unit not in ("turns", "messages"):
+        raise ValueError(f"unit: expected 'turns' or 'messages', got {unit!r}")
+    if not messages or protectedTurns <= 0:
+        return messages
+    if unit == "turns":
+        from ctxfast.policy import PrunePolicy
+
+        pruned = prune_tool_outputs(messages, protectedTurns, policy=PrunePolicy.seed(), counter=_ESTIMATOR)
+        return messages if len(pruned.report.items) < pruneThreshold else pruned.messages
+    border = max(0, len(messages) - protectedTurns)
+    old = [index for index, message in enumerate(messages[:border]) if message["role"] == "tool"]
+    if len(old) < pruneThreshold:
+        return messages
+    result = list(messages)
+    for index in old:
+        result[index] = {**messages[index], "content": _STUB}
+    return result
