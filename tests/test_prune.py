@@ -393,6 +393,66 @@ def test_a_fixed_stub(package: ModuleType) -> None:
     assert pruned.messages[2]["content"] == "[gone]"
 
 
+class Shelf:
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        self.saved: dict[str, str] = {}
+
+    def save(self, text: str) -> str:
+        return self.saved.setdefault(text, f"out-{len(self.saved)}")
+
+
+def test_outputs_are_saved_before_they_are_replaced(package: ModuleType) -> None:
+    shelf = Shelf()
+    blocks = [{"type": "text", "text": "y" * 500}]
+    messages = session(step(0), step(1), step(2))
+    messages[4]["content"] = blocks
+    pruned = package.prune_tool_outputs(messages, policy=ALL, store=shelf, counter=by_length(package))
+    assert shelf.saved == {"x" * 1_000: "out-0", json.dumps(blocks, separators=(",", ":")): "out-1"}
+    assert [item.stored for item in pruned.report.items] == ["out-0", "out-1"]
+    assert pruned.messages[2]["content"].startswith(
+        "[Tool output pruned: read 0.py, 1 line, 1,000 characters, saved as out-0]\n"
+    )
+    fixed = dataclasses.replace(ALL, stub="[gone]")
+    pruned = package.prune_tool_outputs(messages, policy=fixed, store=shelf, counter=by_length(package))
+    assert pruned.report.items[0].stored == "out-0"
+    assert pruned.messages[2]["content"] == "[gone]"
+
+
+def test_an_id_that_makes_the_stub_too_long(package: ModuleType) -> None:
+    """Then the output stays; of a stub that has room for the id lines go."""
+    lines = "def f():\n" + "x" * 60
+    pruned = package.prune_tool_outputs(
+        session(step(0, output=lines), step(1, output="def g():\n" * 100), step(2)), policy=ALL, store=LongIds()
+    )
+    assert replaced(pruned) == ["c1"]
+    assert len(pruned.messages[4]["content"]) <= 400
+
+
+class LongIds:
+    """A store whose ids are as long as they are shown."""
+
+    def save(self, text: str) -> str:
+        return "i" * 500
+
+
+def test_a_store_that_fails(package: ModuleType) -> None:
+    class Full:
+        def save(self, text: str) -> str:
+            raise OSError("disk full")
+
+    class Numbers:
+        def save(self, text: str) -> Any:
+            return 5
+
+    messages = session(step(0), step(1))
+    with pytest.raises(OSError, match="disk full"):
+        package.prune_tool_outputs(messages, policy=ALL, store=Full())
+    with pytest.raises(TypeError, match="store"):
+        package.prune_tool_outputs(messages, policy=ALL, store=Numbers())
+
+
 def test_stubs_of_others_are_stubs(package: ModuleType) -> None:
     texts = ["[Old tool result content cleared]", "[Tool output pruned \u2014 use expand for details]"]
     messages = session(*(step(number, output=text * 10) for number, text in enumerate(texts)), step(2))

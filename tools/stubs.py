@@ -29,6 +29,7 @@ IMPORTS = {
     "Literal": "from typing import Literal",
     "EstimatorConfig": "from ctxfast.counting import EstimatorConfig",
     "PrunePolicy": "from ctxfast.policy import PrunePolicy",
+    "SupportsSave": "from ctxfast.policy import SupportsSave",
 }
 
 

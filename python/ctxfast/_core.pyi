@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, final
 
 from ctxfast.counting import EstimatorConfig
-from ctxfast.policy import PrunePolicy
+from ctxfast.policy import PrunePolicy, SupportsSave
 
 __all__ = [
     "OPTIMISED",
@@ -141,6 +141,11 @@ class Edit:
     def sample(self, /) -> str:
         """
         How the output began and ended: by this it is known again.
+        """
+    @property
+    def stored(self, /) -> str | None:
+        """
+        The id under which the output has been saved, if there was a store.
         """
     @property
     def stub(self, /) -> str:
@@ -465,6 +470,7 @@ def prune_tool_outputs(
     policy: PrunePolicy | None = None,
     previous: Report | Pruned | None = None,
     counter: TokenCounter | None = None,
+    store: SupportsSave | None = None,
 ) -> Pruned:
     """
     Old tool outputs as stubs, everything else as it is: a new list, and a report of what was done.
@@ -489,6 +495,10 @@ def prune_tool_outputs(
 
     **Stable.** `"auto"` does not know what was decided before unless it is told: go on with the list that it gave, or pass
     the full list again and the report of the last call as `previous`, whose stubs are put in first.
+
+    **Nothing is lost.** With a `store`, anything with a method `save(text) -> id`, each output is saved before it is
+    replaced (content that is no string as its JSON), and the stub names the id. What `save` raises is raised: then
+    nothing was replaced.
 
     Reads that a later read covers, or whose file was edited since, join a batch from inside `protected_tokens`; they never
     start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises

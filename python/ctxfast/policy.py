@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from ctxfast._core import CachePrices, tool_kinds
 
-__all__ = ["TOOL_KINDS", "CachePrices", "PrunePolicy"]
+__all__ = ["TOOL_KINDS", "CachePrices", "PrunePolicy", "SupportsSave"]
 
 TOOL_KINDS: tuple[tuple[str, str], ...] = tuple(tool_kinds())
 """Patterns of tools' names and what kind of tool they are; the first that matches counts, and else it is "other"."""
@@ -17,6 +17,14 @@ _KINDS = ("read", "edit", "command", "search", "list", "web", "agent", "other")
 _COUNTS = ("protected_turns", "protected_steps", "protected_tokens", "protected_results", "min_batch", "min_saved")
 _PATTERNS = ("keep_tools", "keep_paths")
 _CLEARED = "[Old tool result content cleared]"  # the text of OpenCode and of Claude Code
+
+
+class SupportsSave(Protocol):
+    """Where tool outputs are saved before they are replaced: the `store` of `prune_tool_outputs`."""
+
+    def save(self, text: str, /) -> str:
+        """Saves an output and gives it an id, which its stub names. The same text should have the same id."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Generic, Literal, TypeVar, final
 
-    from ctxfast.policy import PrunePolicy
+    from ctxfast.policy import PrunePolicy, SupportsSave
 
     M = TypeVar("M")
 
@@ -121,14 +121,15 @@ if TYPE_CHECKING:
         policy: PrunePolicy | None = None,
         previous: Report | Pruned[M] | None = None,
         counter: _core.TokenCounter | None = None,
+        store: SupportsSave | None = None,
     ) -> Pruned[M]:
         """Old tool outputs as stubs, everything else as it is: a new list, and a report of what was done.
 
         Protected are the outputs of the newest `protected_steps` steps (3), the newest `protected_tokens` tokens of
         output (10,000) and the newest `protected_turns` turns (0). `prune_threshold="auto"` replaces the rest once that
         pays at these cache `prices`; a number of tokens replaces batches that free so many each. `budget` is the number
-        of usable tokens, `previous` the report of the last call on the same list. The whole text:
-        `help(ctxfast.prune_tool_outputs)`.
+        of usable tokens, `previous` the report of the last call on the same list; each output is saved in `store`
+        before it is replaced. The whole text: `help(ctxfast.prune_tool_outputs)`.
         """
         raise NotImplementedError
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ctxfast.policy import TOOL_KINDS, CachePrices, PrunePolicy
+from ctxfast.policy import TOOL_KINDS, CachePrices, PrunePolicy, SupportsSave
 from ctxfast.reference.counting import Counter, check_budget, default_counter
-from ctxfast.reference.reading import OUTPUT, Reading, read_content, read_fields, read_message
+from ctxfast.reference.reading import OUTPUT, Reading, json_text, read_content, read_fields, read_message
 from ctxfast.reference.structure import STEP, USER, answered_calls, kinds_of_atoms, table
-from ctxfast.reference.stubs import Old, is_stub, stub
+from ctxfast.reference.stubs import Old, is_stub, stub, with_id
 from ctxfast.reference.tools import COMMAND, OTHER, Call, about, exit_code, is_listed, well_formed
 
 ERRORS_WHOLE, ERROR_TOKENS = 10, 4_000  # unresolved errors that stay whole
@@ -37,6 +37,7 @@ class Edit:
     stub: str
     characters: int
     sample: str
+    stored: str | None = None  # the id under which the output has been saved
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ def prune_tool_outputs(
     policy: PrunePolicy | None = None,
     previous: Report | None = None,
     counter: Counter | None = None,
+    store: SupportsSave | None = None,
 ) -> Pruned:
     """Old tool outputs as stubs, the rest as it is."""
     policy = policy or PrunePolicy()
@@ -122,7 +124,7 @@ def prune_tool_outputs(
     policy = replace(policy, **{name: value for name, value in given.items() if value is not None})
     usable = None if budget is None else check_budget(budget, "budget")
     counter = counter or default_counter()
-    pruning = Pruning(messages, policy, usable, prices, counter)
+    pruning = Pruning(messages, policy, usable, prices, counter, store)
     if previous is not None:
         pruning.apply_again(previous)
     pruning.decide()
@@ -139,9 +141,10 @@ class Pruning:
         usable: int | None,
         prices: CachePrices | None,
         counter: Counter,
+        store: SupportsSave | None,
     ) -> None:
         """Reads the list."""
-        self.messages, self.policy, self.prices, self.counter = messages, policy, prices, counter
+        self.messages, self.policy, self.prices, self.counter, self.store = messages, policy, prices, counter, store
         self.zone, self.least = policy.protected_tokens, policy.min_batch
         if usable is not None:
             self.zone, self.least = min(self.zone, usable // 4), min(self.least, usable // 10)
@@ -448,7 +451,16 @@ class Pruning:
         if not self.saves_enough(number, time):
             return  # what was remarked since has made the stub too long
         reason = "error" if output.failed else self.superseded(number, time) or "aged"
-        text = self.text(number, time)
+        text, stored = self.text(number, time), None
+        if self.store is not None:
+            content = output.holder.get("content")
+            stored = self.store.save(content if isinstance(content, str) else json_text(content, "content"))
+            if not isinstance(stored, str):
+                raise TypeError(f"store: expected save to give an id as a text, got {stored!r}")
+            if self.policy.stub is None:
+                text = with_id(text, stored)
+            if not self.is_smaller(output, text):
+                return
         edit = Edit(
             index=output.index,
             place=output.place,
@@ -462,6 +474,7 @@ class Pruning:
             stub=text,
             characters=len(output.text),
             sample=output.sample,
+            stored=stored,
         )
         self.replace(number, edit, new=True)
 

@@ -84,6 +84,17 @@ def stub(old: Old, remark: str | None = None) -> str:
     return result
 
 
+def with_id(text: str, store_id: str) -> str:
+    """A stub with the id under which the output has been saved: the last fact. Lines for which there is no room go."""
+    facts, *lines = text.split("\n")
+    result = f"{facts.removesuffix(']')}, saved as {printable(store_id, SUBJECT)}]"
+    for line in lines:
+        if len(result) + 1 + len(line) > MOST:
+            break
+        result += f"\n{line}"
+    return result
+
+
 def subject_of(call: Call) -> str:
     """What the call was about: a path, a command, a pattern, a URL."""
     if call.kind == COMMAND:

@@ -6,7 +6,7 @@ use ctxfast::pairs::{End, Pairs};
 use ctxfast::part::{Kind as Piece, Role};
 use ctxfast::prune::{Facts, Output, Plan, Replacement, Source, Stub, Timeline, plan};
 use ctxfast::steps;
-use ctxfast::stub::{Old, Remark, is_stub, stub};
+use ctxfast::stub::{Old, Remark, is_stub, stub, with_id};
 use ctxfast::tools::{Arguments, Call, KEYS, Tool, Value, exit_code};
 use ctxfast::transcript::{Kind, Transcript};
 use pyo3::intern;
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString};
 
 use crate::counter::TokenCounter;
-use crate::errors::{At, Error, Read};
+use crate::errors::{At, Error, Read, parameter_type_error};
 use crate::memory::{chars, fill, one_byte_text, view, wanted};
 use crate::policy::{Given, Policy, PricesOrNone};
-use crate::read::json::Keys;
+use crate::read::json::{self, Keys};
 use crate::read::{self, Called, Items, Visit, fields};
 use crate::report::{Edit, Pruned, Report, earlier};
 use crate::write;
@@ -45,6 +45,10 @@ use crate::write;
 /// **Stable.** `"auto"` does not know what was decided before unless it is told: go on with the list that it gave, or pass
 /// the full list again and the report of the last call as `previous`, whose stubs are put in first.
 ///
+/// **Nothing is lost.** With a `store`, anything with a method `save(text) -> id`, each output is saved before it is
+/// replaced (content that is no string as its JSON), and the stub names the id. What `save` raises is raised: then
+/// nothing was replaced.
+///
 /// Reads that a later read covers, or whose file was edited since, join a batch from inside `protected_tokens`; they never
 /// start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises
 /// `MessageTypeError` or `MessageValueError` for a message that cannot be read, `BudgetError`, `TypeError` or `ValueError`
@@ -62,10 +66,12 @@ use crate::write;
         prices: "CachePrices | None" = PricesOrNone::Default,
         policy: "PrunePolicy | None" = None,
         previous: "Report | Pruned | None" = None,
-        counter: "TokenCounter | None" = None
+        counter: "TokenCounter | None" = None,
+        store: "SupportsSave | None" = None
     ),
     text_signature = "(messages, protected_turns=None, prune_threshold=None, *, protected_tokens=None, \
-                      protected_steps=None, budget=None, prices=..., policy=None, previous=None, counter=None)"
+                      protected_steps=None, budget=None, prices=..., policy=None, previous=None, counter=None, \
+                      store=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the public signature")]
 pub(crate) fn prune_tool_outputs<'py>(
@@ -79,6 +85,7 @@ pub(crate) fn prune_tool_outputs<'py>(
     policy: Option<&Bound<'py, PyAny>>,
     previous: Option<&Bound<'py, PyAny>>,
     counter: Option<&Bound<'py, TokenCounter>>,
+    store: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Pruned> {
     let py = messages.py();
     let given = Given { protected_turns, prune_threshold, protected_tokens, protected_steps, budget, prices };
@@ -104,7 +111,8 @@ pub(crate) fn prune_tool_outputs<'py>(
     let Plan { replacements, blocked_by, rereads } =
         plan(&policy.rules, &timeline, &outputs, &now, &mut reader)?;
     for replacement in replacements {
-        edits.push((replacement.output, reader.edit(replacement, &outputs)?));
+        let output = replacement.output;
+        edits.extend(reader.edit(replacement, &outputs, store)?.map(|edit| (output, edit)));
     }
     edits.sort_unstable_by_key(|&(output, _)| output);
 
@@ -201,6 +209,11 @@ struct Content<'py> {
 const SAMPLE: usize = 24;
 
 impl Content<'_> {
+    /// Whether a stub is shorter; what is more than text always is.
+    fn is_longer_than(&self, stub: &str) -> bool {
+        self.attachments > 0 || stub.chars().count() < chars(&self.text)
+    }
+
     fn sample(&self) -> String {
         let text = view(&self.text);
         let start = text.slice(0..SAMPLE).to_well_formed();
@@ -332,7 +345,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             let Some(at) = known.iter().rposition(is_same) else { continue };
             let Some(stub) = known.get(at).map(|edit| edit.stub.as_str()) else { continue };
             let after = counter.output_tokens(content.text.py(), stub)?;
-            if after >= output.tokens || !(content.attachments > 0 || stub.chars().count() < characters) {
+            if after >= output.tokens || !content.is_longer_than(stub) {
                 continue;
             }
             let edit = known.remove(at);
@@ -349,25 +362,64 @@ impl<'a, 'py> Reader<'a, 'py> {
         Ok(edits)
     }
 
-    fn edit(&mut self, replacement: Replacement, outputs: &[Output]) -> Read<Edit> {
-        let Replacement { output, reason, facts, stub } = replacement;
+    /// Saves an output and says by what it is replaced; nothing if the id makes the stub too long.
+    fn edit(
+        &mut self,
+        replacement: Replacement,
+        outputs: &[Output],
+        store: Option<&Bound<'py, PyAny>>,
+    ) -> Read<Option<Edit>> {
+        let Replacement { output, reason, facts, mut stub } = replacement;
+        let before = outputs.get(output).map_or(0, |output| output.tokens);
+        let stored = match store {
+            Some(store) => Some(self.save(output, store)?),
+            None => None,
+        };
+        if let (Some(id), None) = (&stored, &self.policy.stub) {
+            let counter = self.counter;
+            let content = self.content(output)?;
+            stub.text = with_id(&stub.text, id);
+            stub.tokens = counter.output_tokens(content.text.py(), &stub.text)?;
+            if stub.tokens >= before || !content.is_longer_than(&stub.text) {
+                return Ok(None);
+            }
+        }
         let call_id = self.call_id(output);
         let (index, place) = self.places.get(output).copied().unwrap_or_default();
         let content = self.content(output)?;
-        Ok(Edit {
+        Ok(Some(Edit {
             index,
             place,
             call_id,
             tool: facts.tool.clone(),
             kind: facts.call.kind,
             reason,
-            before: outputs.get(output).map_or(0, |output| output.tokens),
+            before,
             after: stub.tokens,
             new: true,
             stub: stub.text,
             characters: chars(&content.text),
             sample: content.sample(),
-        })
+            stored,
+        }))
+    }
+
+    fn save(&mut self, output: usize, store: &Bound<'py, PyAny>) -> Read<String> {
+        let holder = &self.content(output)?.holder;
+        let py = holder.py();
+        let content = fields::get(holder, intern!(py, "content"))?;
+        let text = match content {
+            Some(content) => match content.cast_into::<PyString>() {
+                Ok(text) => text,
+                Err(other) => json::text(&other.into_inner(), Keys::All)?.0,
+            },
+            None => PyString::new(py, ""),
+        };
+        let id = store.call_method1(intern!(py, "save"), (text,))?;
+        match id.cast::<PyString>() {
+            Ok(id) => Ok(view(id).to_well_formed()),
+            Err(_) => Err(parameter_type_error("store", "save to give an id as a text", &id).into()),
+        }
     }
 
     /// Writes the stubs into `messages`; returns the tokens of each message. Tokens are rounded for each message: so that
@@ -447,8 +499,8 @@ impl Source for Reader<'_, '_> {
     fn stub(&mut self, output: usize, facts: &Facts, remark: Option<Remark>) -> Read<Stub> {
         let (fixed, counter, text) = (self.fixed.clone(), self.counter, self.policy.stub.clone());
         let content = self.content(output)?;
-        let (py, length, attachments) = (content.text.py(), chars(&content.text), content.attachments);
-        let shorter = |stub: &str| attachments > 0 || stub.chars().count() < length;
+        let (py, attachments) = (content.text.py(), content.attachments);
+        let shorter = |stub: &str| content.is_longer_than(stub);
         if let Some(text) = text {
             let stub = match fixed {
                 Some(stub) => stub,

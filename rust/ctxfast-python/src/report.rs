@@ -44,6 +44,9 @@ pub(crate) struct Edit {
     /// How the output began and ended: by this it is known again.
     #[pyo3(get)]
     pub(crate) sample: String,
+    /// The id under which the output has been saved, if there was a store.
+    #[pyo3(get)]
+    pub(crate) stored: Option<String>,
 }
 
 #[pymethods]
@@ -89,6 +92,7 @@ impl Edit {
         dict.set_item("stub", &self.stub)?;
         dict.set_item("characters", self.characters)?;
         dict.set_item("sample", &self.sample)?;
+        dict.set_item("stored", &self.stored)?;
         Ok(dict)
     }
 
@@ -108,6 +112,7 @@ impl Edit {
             stub: dict.get_item("stub")?.extract()?,
             characters: dict.get_item("characters")?.extract()?,
             sample: dict.get_item("sample")?.extract()?,
+            stored: dict.get_item("stored")?.extract()?,
         })
     }
 }

@@ -112,6 +112,25 @@ pub fn stub(old: Old<'_>, remark: Option<Remark>) -> String {
     stub
 }
 
+/// The stub with the id under which the output has been saved: the last fact. Lines for which there is no room go.
+#[must_use]
+pub fn with_id(stub: &str, id: &str) -> String {
+    let mut lines = stub.split('\n');
+    let facts = lines.next().unwrap_or_default();
+    let facts = facts.strip_suffix(']').unwrap_or(facts);
+    let mut result = format!("{facts}, saved as {}]", printable(id.into(), SUBJECT));
+    let mut used = result.chars().count();
+    for line in lines {
+        used += 1 + line.chars().count();
+        if used > MOST {
+            break;
+        }
+        result.push('\n');
+        result.push_str(line);
+    }
+    result
+}
+
 fn facts(old: Old<'_>, remark: Option<Remark>) -> String {
     let Old { call, text, .. } = old;
     let mut name = printable(old.tool.into(), NAME);
