@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use ctxfast::pairs::{End, Pairs};
 use ctxfast::part::{Kind as Piece, Role};
-use ctxfast::prune::{Facts, Output, Plan, Replacement, Source, Stub, Timeline, plan};
+use ctxfast::plan::{Facts, Plan, Replacement, Stub};
+use ctxfast::prune::{Output, Source, Timeline, plan};
 use ctxfast::steps;
 use ctxfast::stub::{Old, Remark, is_stub, stub, with_id};
 use ctxfast::tools::{Arguments, Call, KEYS, Tool, Value, exit_code};

@@ -1,6 +1,6 @@
 //! What pruning has done: the new list, and a report that later calls go on from.
 
-use ctxfast::prune::{Block, Reason};
+use ctxfast::plan::{Block, Reason};
 use ctxfast::tools::Tool;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -6,7 +6,8 @@
 //! 1. **read**: somebody fills a [`Transcript`](transcript::Transcript), the compact table of a conversation, and
 //!    weighs each [`Text`](text::Text) as it lies in memory;
 //! 2. **plan**: pure functions on those small tables: what belongs together ([`steps`]), which newest part fits a
-//!    budget ([`tail`]);
+//!    budget ([`tail`]), which old tool outputs go ([`prune`], by what [`tools`] know of a call) and what stays of them
+//!    ([`stub`]);
 //! 3. **apply**: somebody writes the result back.
 //!
 //! What a text costs is asked of a counter. Today there is one, [`flat`]; the class-aware estimator (`estimate`) and the
@@ -28,6 +29,7 @@ pub mod flat;
 pub mod json;
 pub mod pairs;
 pub mod part;
+pub mod plan;
 pub mod prune;
 pub mod steps;
 pub mod stub;

@@ -9,9 +9,14 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::plan::{Block, Facts, Plan, Reason, Replacement, Stub};
 use crate::stub::Remark;
-use crate::tools::{Call, Lines};
-use crate::transcript::{Kind, Transcript};
+use crate::tools::Lines;
+
+mod released;
+
+pub use released::Timeline;
+use released::{Guards, NEVER, released, step_old};
 
 /// Unresolved errors that stay whole, and the tokens that they may have together.
 const ERRORS_WHOLE: usize = 10;
@@ -107,30 +112,6 @@ pub struct Output {
     pub replaced: bool,
 }
 
-/// What an output is about.
-#[derive(Clone, Debug)]
-pub struct Facts {
-    /// Name of the tool.
-    pub tool: String,
-    /// What the call was about.
-    pub call: Call,
-    /// The tool reported an error.
-    pub failed: bool,
-    /// It stays by a rule.
-    pub kept: bool,
-}
-
-/// What would replace an output.
-#[derive(Clone, Debug)]
-pub struct Stub {
-    /// The text.
-    pub text: String,
-    /// Its tokens.
-    pub tokens: u64,
-    /// It is shorter than the output.
-    pub shorter: bool,
-}
-
 /// Somebody who can read the outputs.
 pub trait Source {
     /// Why an output could not be read.
@@ -161,143 +142,6 @@ pub trait Source {
     fn stub(&mut self, output: usize, facts: &Facts, remark: Option<Remark>) -> Result<Stub, Self::Error>;
 }
 
-/// Why an output is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// It is old.
-    Aged,
-    /// A later read has all of its lines.
-    Covered,
-    /// The file was changed later.
-    Edited,
-    /// An error that was made up for, or one of too many.
-    Error,
-}
-
-impl Reason {
-    const ALL: [Reason; 4] = [Reason::Aged, Reason::Covered, Reason::Edited, Reason::Error];
-
-    /// The reason with a name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.name() == name)
-    }
-
-    /// The reason's name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Aged => "aged",
-            Reason::Covered => "covered",
-            Reason::Edited => "edited",
-            Reason::Error => "error",
-        }
-    }
-}
-
-/// Which rule was in the way of a call that replaces nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Block {
-    /// Without that guard there would be enough.
-    ProtectedTurns,
-    /// All that is old is in the newest tokens of output.
-    ProtectedTokens,
-    /// There are outputs, but none that is older than the protected steps.
-    ProtectedSteps,
-    /// It is too little, or does not pay.
-    Threshold,
-    /// The list is too small.
-    Trigger,
-    /// All that could go stays by a rule.
-    Kept,
-}
-
-impl Block {
-    const ALL: [Block; 6] = [
-        Block::ProtectedTurns,
-        Block::ProtectedTokens,
-        Block::ProtectedSteps,
-        Block::Threshold,
-        Block::Trigger,
-        Block::Kept,
-    ];
-
-    /// The rule with a name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|block| block.name() == name)
-    }
-
-    /// The rule's name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Block::ProtectedTurns => "protected_turns",
-            Block::ProtectedTokens => "protected_tokens",
-            Block::ProtectedSteps => "protected_steps",
-            Block::Threshold => "prune_threshold",
-            Block::Trigger => "trigger_tokens",
-            Block::Kept => "kept",
-        }
-    }
-}
-
-/// An output that is to be replaced.
-#[derive(Clone, Debug)]
-pub struct Replacement {
-    /// Its number.
-    pub output: usize,
-    /// Why.
-    pub reason: Reason,
-    /// What it is about.
-    pub facts: Rc<Facts>,
-    /// By what.
-    pub stub: Stub,
-}
-
-/// What is to be done.
-#[derive(Debug, Default)]
-pub struct Plan {
-    /// In the order of the outputs.
-    pub replacements: Vec<Replacement>,
-    /// If there are none: why.
-    pub blocked_by: Option<Block>,
-    /// Outputs of the newest step that read lines again of which every copy had been replaced.
-    pub rereads: Vec<usize>,
-}
-
-/// Where the requests and the turns of a conversation begin.
-#[derive(Debug)]
-pub struct Timeline {
-    /// The model's responses; messages of the model that stand directly one after the other are one.
-    pub responses: Vec<usize>,
-    /// Messages that open a turn.
-    pub turns: Vec<usize>,
-}
-
-impl Timeline {
-    /// The responses of a table; `turns` are asked for separately, for they need the pairs.
-    #[must_use]
-    pub fn new(transcript: &Transcript, turns: Vec<usize>) -> Self {
-        let mut after_step = false;
-        let mut responses = Vec::new();
-        for (index, entry) in transcript.entries().iter().enumerate() {
-            let is_step = entry.kind == Kind::Step;
-            if is_step && !after_step {
-                responses.push(index);
-            }
-            after_step = is_step;
-        }
-        Self { responses, turns }
-    }
-
-    /// How many messages were in the last request: those before the newest response.
-    #[must_use]
-    pub fn sent(&self) -> usize {
-        self.responses.last().copied().unwrap_or(0)
-    }
-}
-
 /// Decides. `tokens` are those of all messages as they are now.
 ///
 /// # Errors
@@ -322,58 +166,6 @@ pub fn plan<S: Source>(
         plain: HashMap::new(),
     };
     planner.plan()
-}
-
-/// Which protections count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Guards {
-    All,
-    NoZone,
-    NoTurns,
-}
-
-/// It takes a longer list than there is.
-const NEVER: usize = usize::MAX;
-
-/// For each output how long the list must be until it is no longer protected. Ascending.
-fn released(rules: &Rules, timeline: &Timeline, outputs: &[Output], guards: Guards) -> Vec<usize> {
-    let mut released = Vec::with_capacity(outputs.len());
-    let (mut end, mut sum) = (0, 0); // of the outputs from `number` on that fill the zone
-    for (number, output) in outputs.iter().enumerate() {
-        let mut time = step_old(rules, timeline, output.message);
-        if rules.protected_turns > 0 && guards != Guards::NoTurns {
-            let later = timeline.turns.partition_point(|&turn| turn <= output.message);
-            time = time.max(nth(&timeline.turns, later.saturating_add(rules.protected_turns - 1)));
-        }
-        let newer = outputs.get(number.saturating_add(rules.protected_results));
-        time = time.max(newer.map_or(NEVER, |newer| newer.message + 1));
-        while sum <= rules.protected_tokens
-            && let Some(next) = outputs.get(end)
-        {
-            sum += next.tokens;
-            end += 1;
-        }
-        if guards != Guards::NoZone {
-            let last = end.checked_sub(1).and_then(|last| outputs.get(last));
-            let left = last.filter(|_| sum > rules.protected_tokens).map_or(NEVER, |last| last.message + 1);
-            time = time.max(left);
-        }
-        sum -= output.tokens;
-        released.push(time);
-    }
-    released
-}
-
-/// How long the list must be until a message is older than the protected steps. (What the model has not seen yet is
-/// always protected.)
-fn step_old(rules: &Rules, timeline: &Timeline, message: usize) -> usize {
-    let later = timeline.responses.partition_point(|&response| response <= message);
-    nth(&timeline.responses, later.saturating_add(rules.protected_steps.max(1) - 1))
-}
-
-/// How long the list must be for the position with that number to be in it.
-fn nth(positions: &[usize], place: usize) -> usize {
-    positions.get(place).map_or(NEVER, |position| position + 1)
 }
 
 /// Outputs that are replaced together, and how long the list was when that was decided.
