@@ -217,14 +217,10 @@ impl<S: Source> Planner<'_, S> {
             plan.blocked_by = (!aged.is_empty()).then_some(Block::Trigger);
             return Ok(plan);
         }
+        let reach = self.reach(&large, &aged);
         let mut starters = None;
-        if self.enough(&self.reach(&large, &aged)) {
-            let mut found = Vec::new();
-            for &number in &aged {
-                if let Some(saved) = self.start(number)? {
-                    found.push((number, saved));
-                }
-            }
+        if self.enough(&reach) {
+            let found = self.starters(&reach, &aged)?;
             let mut taken = vec![false; self.outputs.len()];
             for batch in self.batches(&found, n)? {
                 self.take_batch(&batch, &mut taken, &mut plan.replacements)?;
@@ -304,6 +300,25 @@ impl<S: Source> Planner<'_, S> {
                 Threshold::Grid(step) => total >= step,
                 Threshold::All(least) => total > least,
             }
+    }
+
+    /// The outputs that count towards a batch, and what replacing them saves; only the first one if no batch can pay.
+    fn starters(&mut self, reach: &[usize], aged: &[usize]) -> Result<Vec<(usize, u64)>, S::Error> {
+        let mut starters = Vec::new();
+        for &number in aged {
+            let Some(saved) = self.start(number)? else { continue };
+            starters.push((number, saved));
+            if starters.len() == 1 && self.rules.threshold == Threshold::Pays {
+                // a batch begins here, saves at most all that can be saved, and leaves at least the rest: most batches
+                // that do not pay are found out by this one stub
+                let most = reach.iter().filter(|&&other| other >= number);
+                let most: Vec<_> = most.map(|&other| (other, self.output(other).tokens)).collect();
+                if !self.pays(&most) {
+                    break;
+                }
+            }
+        }
+        Ok(starters)
     }
 
     /// The prices, if a changed prefix costs anything.

@@ -380,6 +380,12 @@ fn clean(text: Text<'_>) -> String {
         Escape,
         Sequence,
     }
+    if let Text::Ucs1(bytes) = text
+        && bytes.iter().all(|byte| (b' '..=b'~').contains(byte))
+        && let Ok(text) = str::from_utf8(bytes)
+    {
+        return text.trim_matches(' ').to_owned(); // as most lines are
+    }
     let mut state = State::Text;
     let mut clean = String::with_capacity(text.chars());
     text.each_point(|point| {
@@ -405,7 +411,9 @@ fn clean(text: Text<'_>) -> String {
 
 /// Whether a model, or a parser of its answers, could take a text for a tool call.
 fn is_like_a_call(text: &str) -> bool {
-    LIKE_A_CALL.iter().any(|part| text.contains(part))
+    // what all of them begin with, for most lines have none of it
+    text.bytes().any(|byte| matches!(byte, b'<' | b'[' | b'"' | b'`'))
+        && LIKE_A_CALL.iter().any(|part| text.contains(part))
 }
 
 /// `1 line`, `12,345 lines`.
