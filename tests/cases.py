@@ -1,4 +1,4 @@
-"""What the tests share: a short notation for conversations, independent checks of a list, and the case files.
+"""What the tests share: a short notation for conversations, independent checks, case files and real sessions.
 
 The checks read messages and pair calls with results on their own: they must not share a mistake with the
 package, and call nothing of it.
@@ -12,7 +12,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -45,6 +45,63 @@ def transcript_loaders() -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def transcript_files() -> list[str]:
+    """Files of the folders that have a loader, as `format/name`."""
+    directory = shared_directory()
+    if directory is None or not (directory / "transcripts").is_dir():
+        return []
+    folders = [directory / "transcripts" / name for name in transcript_loaders().FORMATS]
+    files = [file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())]
+    return [f"{file.parent.name}/{file.name}" for file in files]
+
+
+def as_openai(message: dict[str, Any]) -> dict[str, Any]:
+    """A message of the loaders' common form in OpenAI's."""
+    result: dict[str, Any] = {"role": message["role"], "content": message["text"]}
+    if message["images"]:
+        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+        text = [{"type": "text", "text": message["text"]}] if message["text"] else []
+        result["content"] = [*text, *[image for _ in message["images"]]]
+    if message["reasoning"]:
+        result["reasoning_content"] = message["reasoning"]
+    if message["calls"]:
+        result["tool_calls"] = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": call["args"]},
+            }
+            for call in message["calls"]
+        ]
+    if message["role"] == "tool":
+        result["tool_call_id"] = message["call_id"]
+    return result
+
+
+def transcripts(file: Path) -> Iterator[list[Message]]:
+    """All sessions of a file in the loaders' common form, without items to which they give no role."""
+    for transcript in transcript_loaders().load(str(file), file.parent.name):
+        yield [message for message in transcript["messages"] if message["role"] is not None]
+
+
+def sessions(file: Path) -> Iterator[list[Message]]:
+    """All sessions of a file, without the marks of compactions."""
+    for transcript in transcripts(file):
+        messages = [as_openai(message) for message in transcript if message["role"] != "boundary"]
+        if messages:
+            yield messages
+
+
+def raw_claude_code(file: Path) -> list[Message]:
+    """The messages of a Claude Code log as they stand there: Anthropic's form, a response split over lines.
+
+    Those of sub-agents only in a log that has no others.
+    """
+    records = [record for _, record in transcript_loaders().jsonl(file.read_bytes()) if "message" in record]
+    own = [record for record in records if not record.get("isSidechain")]
+    return [record["message"] for record in own or records if record["type"] in ("user", "assistant")]
 
 
 def load_vectors(name: str) -> Any:

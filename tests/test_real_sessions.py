@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import calls_of, check_tail, counters, results_of, shared_directory, transcript_loaders
+from cases import calls_of, check_tail, counters, raw_claude_code, results_of, sessions, transcript_files
 
 import ctxfast
 from ctxfast import EstimatorConfig, reference
@@ -23,58 +22,6 @@ Messages = list[dict[str, Any]]
 BUDGETS = 50  # for each session
 SMALL = 150  # messages: up to here the reference's tail is compared as well, which it counts anew step by step
 TAIL_FIELDS = ("start", "pinned", "tokens", "turns", "split_turn", "over_budget", "messages")
-
-
-def transcript_files() -> list[str]:
-    """Files of the folders that have a loader, as `format/name`."""
-    directory = shared_directory()
-    if directory is None or not (directory / "transcripts").is_dir():
-        return []
-    folders = [directory / "transcripts" / name for name in transcript_loaders().FORMATS]
-    files = [file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())]
-    return [f"{file.parent.name}/{file.name}" for file in files]
-
-
-def as_openai(message: dict[str, Any]) -> dict[str, Any]:
-    """A message of the loaders' common form in OpenAI's."""
-    result: dict[str, Any] = {"role": message["role"], "content": message["text"]}
-    if message["images"]:
-        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-        text = [{"type": "text", "text": message["text"]}] if message["text"] else []
-        result["content"] = [*text, *[image for _ in message["images"]]]
-    if message["reasoning"]:
-        result["reasoning_content"] = message["reasoning"]
-    if message["calls"]:
-        result["tool_calls"] = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": call["args"]},
-            }
-            for call in message["calls"]
-        ]
-    if message["role"] == "tool":
-        result["tool_call_id"] = message["call_id"]
-    return result
-
-
-def sessions(file: Path) -> Iterator[Messages]:
-    """All sessions of a file, without the marks of compactions and items that the loaders give no role."""
-    for transcript in transcript_loaders().load(str(file), file.parent.name):
-        kept = [message for message in transcript["messages"] if message["role"] not in ("boundary", None)]
-        messages = [as_openai(message) for message in kept]
-        if messages:
-            yield messages
-
-
-def raw_claude_code(file: Path) -> Messages:
-    """The messages of a Claude Code log as they stand there: Anthropic's form, a response split over lines.
-
-    Those of sub-agents only in a log that has no others.
-    """
-    records = [record for _, record in transcript_loaders().jsonl(file.read_bytes()) if "message" in record]
-    own = [record for record in records if not record.get("isSidechain")]
-    return [record["message"] for record in own or records if record["type"] in ("user", "assistant")]
 
 
 def check_session(messages: Messages, seed: str) -> None:

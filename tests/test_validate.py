@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import raw_claude_code, sessions
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import broken_conversations, conversations, perhaps_objects, terse_conversations, valid_conversations
-from test_real_sessions import raw_claude_code, sessions
 
 import ctxfast
 from ctxfast import reference, validate
