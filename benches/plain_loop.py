@@ -1,4 +1,5 @@
-"""The flat count as one would write it by hand for one's own agent: the other honest baseline.
+"""The flat count, and clearing tool results, as one would write them by hand for one's own agent: the other honest
+baseline.
 
 `ctxfast.reference` is the specification: it reads every message form, and is not meant to be fast. This loop
 reads OpenAI chat dicts only.
@@ -36,3 +37,17 @@ def count(messages: list[dict[str, Any]]) -> int:
             chars += len(call_id)
         total += (chars * 2 + 4) // 5
     return total
+
+
+def clear_results(messages: list[dict[str, Any]], stub: str, *, keep: int, tokens: int = 0) -> list[dict[str, Any]]:
+    """A copy with a stub in the place of the oldest results, until so many tokens are saved; 0: all but the newest."""
+    places = [place for place, message in enumerate(messages) if message["role"] == "tool"]
+    result = list(messages)
+    saved = 0
+    for place in places[: len(places) - keep]:
+        content = messages[place]["content"]
+        result[place] = {**messages[place], "content": stub}
+        saved += len(content) - len(stub)
+        if 0 < tokens <= saved / 4:
+            break
+    return result
