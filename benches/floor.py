@@ -25,6 +25,8 @@ class Floor(Protocol):
 
     def newest_user(self, messages: list[dict[str, Any]], /) -> int: ...
 
+    def newlines(self, texts: list[str], /) -> int: ...
+
 
 @functools.cache
 def load() -> tuple[Floor | None, str]:

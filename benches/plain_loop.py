@@ -51,3 +51,8 @@ def clear_results(messages: list[dict[str, Any]], stub: str, *, keep: int, token
         if 0 < tokens <= saved / 4:
             break
     return result
+
+
+def newlines(texts: list[str]) -> int:
+    """Newlines in a list of texts."""
+    return sum(text.count("\n") for text in texts)

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import ctxfast
 from benches import floor, imports, plain_loop
+from benches.pruning import COMMITS, DECISIONS, agreed
 from benches.timing import interleaved
 from benches.transcripts import Message, Shape, Storage, from_json_lines, make_transcript, with_recent_turns
 from ctxfast import reference
@@ -25,6 +26,7 @@ BUDGET = 8_000
 STORAGES: tuple[Storage, ...] = ("ascii", "real", "ucs2")
 SHAPES: dict[Shape | None, str] = {None: "mix", "claude": "Claude shape"}
 MOST_FOR_REFERENCE = 10_000  # it takes 7 us a message
+MOST_COUNTS = 4  # what deciding what to prune may cost, in flat counts of the list
 
 Count = Callable[[list[Message]], int]
 
@@ -171,6 +173,52 @@ def report_tails(sizes: list[int]) -> None:
             )
 
 
+def report_pruning(sizes: list[int]) -> None:
+    """What deciding costs, in counts of the same list; and what each stub costs beyond that."""
+    module, _ = floor.load()
+    header("prune, only to decide, us per call", "ctxfast", "flat count", f"ctxfast : count (goal: {MOST_COUNTS})")
+    for size in sizes:
+        messages = make_transcript(size, storage="real")
+        for scenario in DECISIONS:
+            case, _ = agreed(scenario, messages)
+            times = interleaved(
+                {"prune": partial(case.prune, ctxfast), "count": partial(ctxfast.count_tokens, case.messages)}
+            )
+            row(
+                f"{size:,} messages, {scenario}",
+                us(times["prune"]),
+                us(times["count"]),
+                f"{times.ratio('prune', 'count'):.2f}",
+            )
+    header(
+        "prune, writing stubs, us per call", "ctxfast", "flat count", "newlines of the old texts", "stubs",
+        f"us per stub beyond {MOST_COUNTS} counts and newlines (goal: 1.5)", "beyond nothing old and newlines",
+    )  # fmt: skip
+    for size in sizes:
+        messages = make_transcript(size, storage="real")
+        decision, _ = agreed("nothing old", messages)
+        base = interleaved(
+            {"decide": partial(decision.prune, ctxfast), "count": partial(ctxfast.count_tokens, messages)}
+        )
+        for scenario in COMMITS:
+            case, pruned = agreed(scenario, messages)
+            texts: list[str] = [messages[edit.index]["content"] for edit in pruned.report.items]
+            newlines = partial(module.newlines if module else plain_loop.newlines, texts)
+            assert newlines() == plain_loop.newlines(texts)
+            # apart from the others, whom it would leave with other data in their caches
+            times = interleaved({"prune": partial(case.prune, ctxfast), "newlines": newlines})
+            beyond = times["prune"] - times["newlines"]
+            row(
+                f"{size:,} messages, {scenario}",
+                us(times["prune"]),
+                us(base["count"]),
+                us(times["newlines"]),
+                f"{len(texts):,}",
+                f"{(beyond - MOST_COUNTS * base['count']) / len(texts) * 1e6:.2f}",
+                f"{(beyond - base['decide']) / len(texts) * 1e6:.2f}",
+            )
+
+
 def report_import() -> None:
     times = interleaved({code: imports.starter(code) for code in ("pass", "import ctxfast")}, seconds=3)
     bare, own = times["pass"], times["import ctxfast"]
@@ -187,6 +235,7 @@ def main() -> None:
     report_counts(sizes)
     report_storages([size for size in sizes if size <= 10_000])
     report_tails(sizes)
+    report_pruning([size for size in sizes if 1_000 <= size <= 10_000])
     report_import()
 
 
