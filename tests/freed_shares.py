@@ -122,6 +122,8 @@ def freed_by_hand(stretch: Sequence[Message], rule: Rule) -> int:
     total, old = 0, []
     for index in reversed([index for index, role in enumerate(roles) if role == "tool"]):
         tokens = math.ceil(len(stretch[index]["text"]) / 4)
+        if rule.turns and index >= starts[0]:
+            continue  # the zone begins before the turns
         total += tokens
         if total > rule.tokens and all(index < start for start in starts) and len(stretch[index]["text"]) > len(STUB):
             old.append((len(stretch[index]["text"]), tokens))

@@ -179,8 +179,8 @@ def test_errors_stay_until_they_are_resolved(package: ModuleType) -> None:
         ("c1", "aged"),
         ("c2", "aged"),
     ]
-    assert "exit code 2" in pruned.messages[2]["content"]
-    assert "\nError: no such option\n" in pruned.messages[2]["content"]
+    assert ", exit code 2, " in pruned.messages[2]["content"]
+    assert pruned.messages[2]["content"].endswith("\nError: no such option")
 
 
 @pytest.mark.parametrize("flag", [{"is_error": True}, {"status": "error"}])
@@ -207,7 +207,7 @@ def test_too_many_errors_keep_their_last_line(package: ModuleType) -> None:
         ("c1", "error"),
         ("c90", "aged"),
     ]
-    assert pruned.messages[2]["content"].endswith("\nFatal: broken\nexit code 1")
+    assert pruned.messages[2]["content"].endswith("\nFatal: broken")
     pruned = prune(package, session(*(failing(number, 1_500) for number in range(4)), *ends), **options)
     assert replaced(pruned) == ["c0", "c1", "c90"]
 

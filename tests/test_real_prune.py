@@ -246,4 +246,5 @@ def test_freed_shares(shared: Path) -> None:
     for name, shares in measure(shared / "transcripts").items():
         assert shares.characters > 0, name
         for rule, one, other in zip(RULES, shares.by_package, shares.by_hand, strict=True):
-            assert one == other, (name, rule.name)
+            # a stub that saves less than a token of its message does not stand
+            assert one == pytest.approx(other, rel=1e-4), (name, rule.name)

@@ -286,6 +286,26 @@ What a provider would refuse
 message  code                        what is wrong
      61  result_out_of_order         the result with id "call_zaRpseRt3oq0zyt7YSsvrmtb" does not…
 
+What pruning old tool outputs frees
+-----------------------------------
+before                59,845 tokens
+now                   26,629 tokens (56% less), 25 outputs replaced
+changed from          messages[7] on: 24,531 tokens to be cached again
+reason                   outputs      saved
+aged                           9     11,369
+edited                         8     10,482
+covered                        6      9,588
+error                          3      2,274
+
+The largest reads that are out of date
+--------------------------------------
+tool           message     tokens  why      what
+read_file          115      3,245  edited   src/tidemark/store.py, 184 lines, 8,112 characters
+read_file           51      3,058  covered  src/tidemark/store.py, 172 lines, 7,645 characters
+read_file           27      2,649  covered  src/tidemark/store.py, 148 lines, 6,621 characters
+read_file           35      2,134  edited   src/tidemark/api.py, 114 lines, 5,334 characters
+read_file           36      1,862  covered  src/tidemark/cli.py, 106 lines, 4,655 characters
+
 Where it can be cut
 -------------------
 turns                 6

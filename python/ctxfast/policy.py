@@ -68,10 +68,11 @@ class PrunePolicy:
     keep_errors: Literal["open", "all", "none"] = "open"
     """`"open"`: errors stay until the same tool succeeds on the same target: the newest 10 whole, as long as they have
     at most 4,000 tokens together, older ones as their last error line. `"all"`: they stay. `"none"`: like others."""
-    keep_tools: tuple[str, ...] = ("agent", "list", "*decision*", "*adr*")
+    keep_tools: tuple[str, ...] = ("agent", "list", "*decision*", "*adr*", "*ask*user*", "exitplanmode")
     """Outputs that are never pruned: kinds of tools, or patterns of names (`*` is anything; case does not matter; a
     word that is a kind means that kind, and tools of that name).
-    Default: sub-agents' answers, which are summaries already, and listings, of which 46 % are needed again."""
+    Default: sub-agents' answers, which are summaries already, listings, of which 46 % are needed again, and what users
+    have answered and decided."""
     keep_paths: tuple[str, ...] = ("*decision*", "*adr*")
     """Outputs about these paths are never pruned, likewise."""
     only_tools: tuple[str, ...] | None = None

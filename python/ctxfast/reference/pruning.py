@@ -12,7 +12,17 @@ from ctxfast.reference.counting import Counter, check_budget, default_counter
 from ctxfast.reference.reading import OUTPUT, Reading, json_text, read_content, read_fields, read_message
 from ctxfast.reference.structure import STEP, USER, answered_calls, kinds_of_atoms, table
 from ctxfast.reference.stubs import Old, is_stub, stub, with_id
-from ctxfast.reference.tools import COMMAND, OTHER, Call, about, exit_code, is_listed, well_formed
+from ctxfast.reference.tools import (
+    AGENT,
+    COMMAND,
+    OTHER,
+    Call,
+    about,
+    begins_as_failure,
+    exit_code,
+    is_listed,
+    well_formed,
+)
 
 ERRORS_WHOLE, ERROR_TOKENS = 10, 4_000  # unresolved errors that stay whole
 SAMPLE = 24  # characters of both ends by which an output is known again
@@ -200,6 +210,7 @@ class Pruning:
         policy, call, holder = self.policy, output.call, output.holder
         code = exit_code(output.text) if call.kind in (COMMAND, OTHER) else None
         output.failed = holder.get("is_error") is True or holder.get("status") == "error" or code not in (None, 0)
+        output.failed |= call.kind not in (COMMAND, OTHER, AGENT) and begins_as_failure(output.text)
         output.is_stub = is_stub(output.text, policy.stub)
         paths = [path for path in (call.path, call.read[0] if call.read else None) if path is not None]
         output.kept = (
@@ -247,24 +258,36 @@ class Pruning:
         output, policy = self.outputs[number], self.policy
         times = [self.step_old(output.index)]
         if turns and policy.protected_turns:
-            times.append(nth(self.turns, bisect_right(self.turns, output.index) + policy.protected_turns - 1))
+            times.append(self.turn_old(output.index))
         times.append(nth([other.index for other in self.outputs], number + policy.protected_results))
         if zone:
-            times.append(self.zone_left(number))
+            times.append(self.zone_left(number, turns=turns))
         return None if None in times else max(time for time in times if time is not None)
 
     def step_old(self, index: int) -> int | None:
         """How much of the list there must be until a message is older than the protected steps."""
         return nth(self.responses, bisect_right(self.responses, index) + max(self.policy.protected_steps, 1) - 1)
 
-    def zone_left(self, number: int) -> int | None:
+    def zone_left(self, number: int, *, turns: bool) -> int | None:
         """Until the outputs from this one on have more tokens than the zone."""
         total = 0
-        for output in self.outputs[number:]:
-            total += output.tokens
+        for place, output in enumerate(self.outputs[number:], number):
+            total += output.tokens if self.is_counted(place, turns=turns) else 0
             if total > self.zone:
                 return output.index + 1
         return None
+
+    def is_counted(self, number: int, *, turns: bool) -> bool:
+        """Whether an output takes room in the zone: for `batch="all"` none that stays by a rule or by the turns."""
+        policy, output = self.policy, self.outputs[number]
+        if policy.prune_threshold == "auto" or policy.batch == "grid":
+            return True
+        guarded = turns and policy.protected_turns and self.turn_old(output.index) is None
+        return not (output.kept or guarded or (output.failed and policy.keep_errors == "all"))
+
+    def turn_old(self, index: int) -> int | None:
+        """How much of the list there must be until a message is older than the protected turns."""
+        return nth(self.turns, bisect_right(self.turns, index) + self.policy.protected_turns - 1)
 
     # ------------------------------------------------------------------------------------- what is replaced
 
@@ -334,8 +357,11 @@ class Pruning:
         """The stub of an output; `time`: with what was known then."""
         if self.policy.stub is not None:
             return self.policy.stub
+        old = self.outputs[number].old
         reason = None if time is None else self.superseded(number, time)
-        return stub(self.outputs[number].old, REMARKS.get(reason or ""))
+        remarked = stub(old, REMARKS.get(reason or ""))
+        # where the remark makes it too long, there is none
+        return remarked if reason is None or self.is_enough(number, remarked) else stub(old)
 
     def saving(self, number: int, time: int | None = None) -> int:
         """Tokens that replacing an output saves."""
@@ -343,8 +369,13 @@ class Pruning:
 
     def saves_enough(self, number: int, time: int | None) -> bool:
         """Whether the stub is shorter, and smaller by the least that it must save."""
-        least = max(self.policy.min_saved, 1)
-        return self.is_smaller(self.outputs[number], self.text(number, time)) and self.saving(number, time) >= least
+        return self.is_enough(number, self.text(number, time))
+
+    def is_enough(self, number: int, text: str) -> bool:
+        """Whether a stub is shorter, and smaller by the least that it must save."""
+        output = self.outputs[number]
+        saved = output.tokens - self.stub_tokens(text)
+        return self.is_smaller(output, text) and saved >= max(self.policy.min_saved, 1)
 
     def pays(self, saved: Mapping[int, int]) -> bool:
         """Whether a batch that saves so much pays for what must be written again behind it."""
@@ -449,7 +480,7 @@ class Pruning:
         """Replaces an output."""
         output = self.outputs[number]
         if not self.saves_enough(number, time):
-            return  # what was remarked since has made the stub too long
+            return
         reason = "error" if output.failed else self.superseded(number, time) or "aged"
         text, stored = self.text(number, time), None
         if self.store is not None:
@@ -534,6 +565,10 @@ class Pruning:
         edits = dict(self.edits)
         for index, numbers in by_message.items():  # the tokens of a message are rounded once
             rest = self.tokens[index] - tokens[index]
+            if rest <= 0:  # what was saved was lost in rounding
+                messages[index], tokens[index] = self.messages[index], self.tokens[index]
+                edits = {number: edit for number, edit in edits.items() if number not in numbers}
+                continue
             for number in numbers[:-1]:
                 rest -= edits[number].before - edits[number].after
             edits[numbers[-1]] = replace(edits[numbers[-1]], after=edits[numbers[-1]].before - rest)

@@ -10,16 +10,26 @@ from typing import Any, TypeGuard
 
 from ctxfast.reference.reading import dump
 
-READ, EDIT, COMMAND, OTHER = "read", "edit", "command", "other"
+READ, EDIT, COMMAND, AGENT, OTHER = "read", "edit", "command", "agent", "other"
 
 END = 2**31 - 1  # the last line of a file, however long it is
-PATH_KEYS = ("file_path", "filePath", "absolute_path", "notebook_path", "path", "file", "filename", "target_file")
+SPACE = " \t\n\r\f\v"
+QUOTES = "'\""
+DETAIL = 40  # characters of a name and of a value that are shown
+PATH_KEYS = (
+    *("file_path", "filePath", "absolute_path", "notebook_path", "path"),
+    *("file", "filename", "file_name", "target_file"),
+)
 COMMAND_KEYS = ("command", "cmd")
 PATTERN_KEYS = ("pattern", "query", "regex")
 PATCH_KEYS = ("input", "patch", "patchText")
-LINE_KEYS = ("offset", "limit", "start_line", "end_line", "view_range")
-OTHER_KEYS = ("url", "description")
+LINE_KEYS = ("offset", "line_offset", "limit", "n_lines", "start_line", "end_line", "view_range")
+OTHER_KEYS = ("url", "website_url", "description")
 WANTED = (*PATH_KEYS, *COMMAND_KEYS, *PATTERN_KEYS, *PATCH_KEYS, *LINE_KEYS, *OTHER_KEYS)
+
+READERS = ("cat", "sed", "nl", "head", "tail", "ls", "find", "tree", "wc", "stat", "du", "which", "pwd")
+SEARCHERS = ("rg", "grep", "egrep", "ag", "ack")
+GIT_READERS = ("log", "diff", "show", "status", "branch", "blame", "ls-files")
 
 
 @dataclass(frozen=True)
@@ -33,13 +43,15 @@ class Call:
     command: str | None = None
     pattern: str | None = None
     other: str | None = None  # a URL or a description
+    details: str | None = None  # the first arguments of a tool that we do not know
+    shows: str | None = None  # a command that shows "lines" or the "hits" of a search, and does nothing
 
     @property
     def target(self) -> str | None:
         """What a later success of the same tool must be about to make up for an error."""
-        if self.path is not None or self.command is None:
-            return self.path
-        return " ".join(words(self.command)[:2])
+        if self.path is None and self.command is not None:
+            return " ".join(words(bare(self.command)[1])[:2])
+        return next((one for one in (self.path, self.pattern, self.other, self.details) if one is not None), None)
 
 
 def kind_of(name: str, kinds: Sequence[tuple[str, str]]) -> str:
@@ -65,41 +77,52 @@ def lower(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words between ASCII white space."""
-    return [word for word in re.split("[ \t\n\r\f\v]+", text) if word]
+    return [word for word in re.split(f"[{SPACE}]+", text) if word]
 
 
 def about(name: str, arguments: object, kinds: Sequence[tuple[str, str]]) -> Call:
-    """What a call is about, from the tool's name and its arguments: JSON, or something with fields."""
+    """What a call is about, from the tool's name and its arguments: JSON, or a dict."""
     kind = kind_of(name, kinds)
-    fields = {key: value for key, value in fields_of(arguments).items() if key in WANTED and value is not None}
-    path = first_text(fields, PATH_KEYS) if kind != COMMAND else None
-    command = first_text(fields, COMMAND_KEYS)
+    members = fields_of(arguments, whole=kind not in (READ, EDIT, COMMAND))
+    path = first_text(members, PATH_KEYS) if kind != COMMAND else None
+    command = first_text(members, COMMAND_KEYS)
     if kind == EDIT and command == "view":  # of Anthropic's text editor
         kind = READ
     elif kind == EDIT:
         command = None
     read = None
     if kind == READ and path is not None:
-        read = (path, *lines_of(fields))
+        read = (path, *lines_of(members))
     elif kind == COMMAND and command is not None:
         read = shell_read(command)
     edits: tuple[str, ...] = ()
     if kind == EDIT:
         patch = arguments if isinstance(arguments, str) else None
-        edits = (path,) if path is not None else patched(first_text(fields, PATCH_KEYS) or patch or "")
+        edits = (path,) if path is not None else patched(first_text(members, PATCH_KEYS) or patch or "")
         path = edits[0] if edits else None
-    return Call(kind, path, read, edits, command, first_text(fields, PATTERN_KEYS), first_text(fields, OTHER_KEYS))
+    return Call(
+        kind=kind,
+        path=path,
+        read=read,
+        edits=edits,
+        command=command,
+        pattern=first_text(members, PATTERN_KEYS),
+        other=first_text(members, OTHER_KEYS),
+        details=None if kind in (READ, EDIT, COMMAND) else details_of(members),
+        shows=shown_by(bare(command)[1]) if kind == COMMAND and command is not None else None,
+    )
 
 
-def fields_of(arguments: object) -> dict[str, Any]:
-    """The members of arguments; nothing if they are not JSON, or not an object."""
+def fields_of(arguments: object, *, whole: bool) -> dict[str, Any]:
+    """The members of arguments; nothing if they are not JSON, not an object, or no text where text is looked at."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(well_formed(arguments), parse_constant=refuse)
         except (ValueError, RecursionError):
             return {}
         if isinstance(arguments, dict):
-            wanted = dump([list(arguments), [arguments.get(key) for key in WANTED]])
+            looked_at = arguments if whole else [list(arguments), [arguments.get(key) for key in WANTED]]
+            wanted = dump(looked_at)
             return arguments if well_formed(wanted) == wanted else {}
     return arguments if isinstance(arguments, dict) else {}
 
@@ -114,10 +137,10 @@ def refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def first_text(fields: dict[str, Any], keys: Sequence[str]) -> str | None:
+def first_text(members: dict[str, Any], keys: Sequence[str]) -> str | None:
     """The first of these members that is a text; a list of texts is a command: its words, or a shell's script."""
     for key in keys:
-        value = fields.get(key)
+        value = members.get(key)
         if isinstance(value, str) and value:
             return well_formed(value)
         if keys is COMMAND_KEYS and is_texts(value):
@@ -132,17 +155,34 @@ def is_texts(value: object) -> TypeGuard[Sequence[str]]:
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(word, str) for word in value)
 
 
-def lines_of(fields: dict[str, Any]) -> tuple[int, int]:
+def details_of(members: dict[str, Any]) -> str | None:
+    """The first two members that are a text or a whole number and are not wanted otherwise."""
+    found = []
+    for key, value in members.items():
+        is_number = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+        if key not in WANTED and (is_number or (isinstance(value, str) and value)):
+            found.append(f"{well_formed(key)[:DETAIL]}={well_formed(str(value))[:DETAIL]}")
+    return ", ".join(found[:2]) or None
+
+
+def lines_of(members: dict[str, Any]) -> tuple[int, int]:
     """The first and the last line that a read asks for."""
-    view = fields.get("view_range")
+    view = members.get("view_range")
     if isinstance(view, (list, tuple)) and len(view) == 2:
         first, last = number(view[0]), number(view[1])
         return max(first or 1, 1), last if last is not None and last > 0 else END
-    first, last = number(fields.get("start_line")), number(fields.get("end_line"))
+    first, last = number(members.get("start_line")), number(members.get("end_line"))
     if first is not None or last is not None:
         return max(first or 1, 1), last if last is not None and last > 0 else END
-    first, limit = max(number(fields.get("offset")) or 1, 1), number(fields.get("limit"))
+    first, limit = first_number(members, "offset", "line_offset"), first_number(members, "limit", "n_lines")
+    first = max(first or 1, 1)
     return first, first + limit - 1 if limit is not None and limit > 0 else END
+
+
+def first_number(members: dict[str, Any], *keys: str) -> int | None:
+    """The first of these members that is a number."""
+    found = [number(members.get(key)) for key in keys]
+    return next((value for value in found if value is not None), None)
 
 
 def number(value: object) -> int | None:
@@ -153,23 +193,59 @@ def number(value: object) -> int | None:
     return value if is_number else None  # type: ignore[return-value]
 
 
+def bare(command: str) -> tuple[str | None, str]:
+    """The directory into which a command changes first, and the command without that, exports and variables."""
+    folder, rest = None, command.lstrip(SPACE)
+    while found := re.match("(cd|export)([ \t][^&|;\n]*)&&[ \t\n]*", rest):
+        if found[1] == "cd":
+            folder = found[2].strip(" \t")
+        rest = rest[found.end() :]
+    while found := re.match("[A-Za-z_][A-Za-z0-9_]*=[^ \t\n'\"]*[ \t]+", rest):
+        rest = rest[found.end() :]
+    return folder, rest
+
+
+def shown_by(command: str) -> str | None:
+    """Whether a command shows "lines" or "hits" and does nothing else, by the name of its first program."""
+    names = [word for word in words(command) if not word.startswith("-")]
+    program, verb = [*names, "", ""][:2]
+    if program in SEARCHERS or (program == "git" and verb == "grep"):
+        return "hits"
+    return "lines" if program in READERS or (program == "git" and verb in GIT_READERS) else None
+
+
 def shell_read(command: str) -> tuple[str, int, int] | None:
-    """The file and the lines that a plain `cat`, `nl -ba`, `head` or `sed -n` prints."""
-    if re.search("[|;&<>$`*?(){}\\\\\n]", command):
+    """The file and the lines that a plain `cat`, `nl -ba`, `head` or `sed -n` prints, also one behind the other."""
+    folder, command = bare(command)
+    if re.search("[;&<>$`*?(){}\\\\\n]", command):
         return None
-    match words(command):
-        case ["cat", path] | ["cat", "-n", path] | ["nl", "-ba", path]:
-            lines = (1, END)
-        case ["sed", "-n", span, path] if found := re.fullmatch("(['\"]?)([0-9]{1,9}),([0-9]{1,9})p\\1", span):
-            lines = (max(int(found[2]), 1), int(found[3]))
-        case ["head", "-n", count, path] if re.fullmatch("[0-9]{1,9}", count):
-            lines = (1, int(count))
-        case ["head", count, path] if re.fullmatch("-[0-9]{1,9}", count):
-            lines = (1, int(count[1:]))
+    match [words(part) for part in command.split("|")]:
+        case [["cat", path] | ["cat", "-n", path] | ["nl", "-ba", path]]:
+            lines: tuple[int, int] | None = (1, END)
+        case [[*selection, path]]:
+            lines = selected(selection)
+        case [["cat", path] | ["cat", "-n", path] | ["nl", "-ba", path], selection]:
+            lines = selected(selection)
         case _:
             return None
-    path = path.strip("'\"")
-    return None if path.startswith("-") or not path else (path, *lines)
+    path = path.strip(QUOTES)
+    if lines is None or not path or path.startswith("-"):
+        return None
+    if folder is not None and not path.startswith(("/", "~")):
+        path = f"{folder.strip(QUOTES).rstrip('/')}/{path}"
+    return (path, *lines)
+
+
+def selected(selection: Sequence[str]) -> tuple[int, int] | None:
+    """The lines that `sed -n` or `head` lets through."""
+    match selection:
+        case ["sed", "-n", span] if found := re.fullmatch("(['\"]?)([0-9]{1,9}),([0-9]{1,9})p\\1", span):
+            return max(int(found[2]), 1), int(found[3])
+        case ["head", "-n", count] if re.fullmatch("[0-9]{1,9}", count):
+            return 1, int(count)
+        case ["head", count] if re.fullmatch("-[0-9]{1,9}", count):
+            return 1, int(count[1:])
+    return None
 
 
 def patched(patch: str) -> tuple[str, ...]:
@@ -180,14 +256,29 @@ def patched(patch: str) -> tuple[str, ...]:
 
 
 EDGE = 200  # characters of a line that are looked at for an exit code
+HEAD = 5  # lines at the start of an output that are
+FAILURES = (
+    *("<tool_use_error>", "Error:", "ERROR:", "### Error", "Error executing", "Error calling"),
+    *("apply_patch verification failed", "Could not find", "The user doesn't want to proceed"),
+)
+
+
+def begins_as_failure(text: str) -> bool:
+    """Whether the output of a tool that runs nothing begins like a failure: many harnesses have no flag for it."""
+    return text.startswith(FAILURES)
 
 
 def exit_code(text: str) -> int | None:
-    """The exit code that the first or the last line of an output names."""
+    """The exit code that one of the first lines of an output, or the last one, names."""
     lines = text.rstrip("\n").split("\n")
-    for line in (lines[0][:EDGE], lines[-1][-EDGE:]):
-        for rest in lower(line).split("exit")[1:]:
-            between = re.match("([a-z _:=\"'<>/-]{0,30}?)(-?[0-9]{1,9})", rest)
-            if between and (re.search("code|status", between[1]) or not re.search("[a-z]", between[1])):
-                return int(between[2])
+    codes = [code_in(line) for line in [*(line[:EDGE] for line in lines[:HEAD]), lines[-1][-EDGE:]]]
+    return next((code for code in codes if code is not None), None)
+
+
+def code_in(line: str) -> int | None:
+    """The exit code that a line names."""
+    for rest in lower(line).split("exit")[1:]:
+        between = re.match("([a-z _:=\"'<>/-]{0,30}?)(-?[0-9]{1,9})", rest)
+        if between and (re.search("code|status", between[1]) or not re.search("[a-z]", between[1])):
+            return int(between[2])
     return None

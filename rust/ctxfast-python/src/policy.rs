@@ -170,7 +170,7 @@ impl Default for Policy {
                 fixed_stub: false,
                 prices: Some(Prices { read: 0.1, write: 1.25, horizon: None, cold: false }),
             },
-            keep_tools: Names::new(["agent", "list", "*decision*", "*adr*"]),
+            keep_tools: Names::new(["agent", "list", "*decision*", "*adr*", "*ask*user*", "exitplanmode"]),
             keep_paths: Names::new(["*decision*", "*adr*"]),
             only_tools: None,
             kinds: Kinds::default(),

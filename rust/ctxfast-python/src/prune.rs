@@ -8,7 +8,7 @@ use ctxfast::plan::{Facts, Plan, Replacement, Stub};
 use ctxfast::prune::{Output, Source, Timeline, plan};
 use ctxfast::steps;
 use ctxfast::stub::{Old, Remark, is_stub, stub, with_id};
-use ctxfast::tools::{Arguments, Call, KEYS, Tool, Value, exit_code};
+use ctxfast::tools::{Arguments, Call, KEYS, Members, Tool, Value, begins_as_failure, exit_code, members_of};
 use ctxfast::transcript::{Kind, Transcript};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -428,16 +428,21 @@ impl<'a, 'py> Reader<'a, 'py> {
     fn write(
         &mut self,
         messages: &Bound<'py, PyList>,
-        edits: &mut [(usize, Edit)],
+        edits: &mut Vec<(usize, Edit)>,
         before: &[u64],
     ) -> Read<Vec<u64>> {
         let mut after = before.to_vec();
+        let mut lost = Vec::new(); // messages in which what is saved is lost in rounding
         for edits in edits.chunk_by_mut(|(_, one), (_, next)| one.index == next.index) {
             let Some(index) = edits.first().map(|(_, edit)| edit.index) else { continue };
             let stubs: Vec<(usize, &str)> =
                 edits.iter().map(|(_, edit)| (edit.place, edit.stub.as_str())).collect();
             let message = write::with_stubs(&messages.get_item(index)?, &stubs)?;
             let tokens = self.counter.message_tokens(&message)?;
+            if after.get(index).is_some_and(|&before| tokens >= before) {
+                lost.push(index);
+                continue;
+            }
             messages.set_item(index, message)?;
             if let (Some(after), Some((last, others))) = (after.get_mut(index), edits.split_last_mut()) {
                 let by_others: u64 =
@@ -447,6 +452,7 @@ impl<'a, 'py> Reader<'a, 'py> {
                 *after = tokens;
             }
         }
+        edits.retain(|(_, edit)| lost.binary_search(&edit.index).is_err());
         Ok(after)
     }
 }
@@ -461,19 +467,23 @@ impl Source for Reader<'_, '_> {
 
     fn facts(&mut self, output: usize) -> Read<Facts> {
         let tool = self.tool(output)?;
+        let named = self.named(&tool);
         let arguments = match self.called(output).and_then(|called| called.arguments.as_ref()) {
-            Some(arguments) => read_arguments(arguments)?,
+            Some(arguments) => read_arguments(arguments, members_of(named.kind))?,
             None => Arguments::default(),
         };
-        let named = self.named(&tool);
         let call = Call::new(named.kind, &arguments);
         let content = self.content(output)?;
         let holder = &content.holder;
         let py = holder.py();
         let is_flagged = fields::get(holder, intern!(py, "is_error"))?.is_some_and(|flag| is_true(&flag))
             || fields::get(holder, intern!(py, "status"))?.as_ref().and_then(one_byte_text) == Some(b"error");
-        let may_exit = matches!(call.kind, Tool::Command | Tool::Other);
-        let failed = is_flagged || (may_exit && exit_code(view(&content.text)).is_some_and(|code| code != 0));
+        let failed = is_flagged
+            || match call.kind {
+                Tool::Command | Tool::Other => exit_code(view(&content.text)).is_some_and(|code| code != 0),
+                Tool::Agent => false,
+                _ => begins_as_failure(view(&content.text)),
+            };
         let policy = self.policy;
         let paths = call.path.iter().chain(call.read.iter().map(|(path, _)| path));
         let kept = named.is_kept
@@ -547,6 +557,7 @@ wanted! {
         path = b"path",
         file = b"file",
         filename = b"filename",
+        file_name = b"file_name",
         target_file = b"target_file",
         command = b"command",
         cmd = b"cmd",
@@ -557,19 +568,22 @@ wanted! {
         patch = b"patch",
         patch_text = b"patchText",
         offset = b"offset",
+        line_offset = b"line_offset",
         limit = b"limit",
+        n_lines = b"n_lines",
         start_line = b"start_line",
         end_line = b"end_line",
         view_range = b"view_range",
         url = b"url",
+        website_url = b"website_url",
         description = b"description",
     }
 }
 
 /// What is wanted of arguments: JSON, or a dict.
-fn read_arguments(arguments: &Bound<'_, PyAny>) -> Read<Arguments> {
+fn read_arguments(arguments: &Bound<'_, PyAny>, wanted: Members) -> Read<Arguments> {
     if let Ok(json) = arguments.cast::<PyString>() {
-        return Ok(Arguments::from_json(view(json)));
+        return Ok(Arguments::from_json(view(json), wanted));
     }
     let mut read = Arguments::default();
     let Ok(dict) = arguments.cast::<PyDict>() else { return Ok(read) };
@@ -583,6 +597,7 @@ fn read_arguments(arguments: &Bound<'_, PyAny>) -> Read<Arguments> {
         path,
         file,
         filename,
+        file_name,
         target_file,
         command,
         cmd,
@@ -593,11 +608,14 @@ fn read_arguments(arguments: &Bound<'_, PyAny>) -> Read<Arguments> {
         patch,
         patch_text,
         offset,
+        line_offset,
         limit,
+        n_lines,
         start_line,
         end_line,
         view_range,
         url,
+        website_url,
         description,
     } = fields;
     let values: [_; KEYS.len()] = [
@@ -608,6 +626,7 @@ fn read_arguments(arguments: &Bound<'_, PyAny>) -> Read<Arguments> {
         path,
         file,
         filename,
+        file_name,
         target_file,
         command,
         cmd,
@@ -618,16 +637,27 @@ fn read_arguments(arguments: &Bound<'_, PyAny>) -> Read<Arguments> {
         patch,
         patch_text,
         offset,
+        line_offset,
         limit,
+        n_lines,
         start_line,
         end_line,
         view_range,
         url,
+        website_url,
         description,
     ];
     for (key, value) in values.into_iter().enumerate() {
         if let Some(value) = value {
             read.set(key, argument(&value, 0));
+        }
+    }
+    if wanted == Members::All {
+        for (key, value) in json::members(arguments)? {
+            let key = view(&key).to_well_formed();
+            if !KEYS.contains(&key.as_str()) {
+                read.set_other(key, argument(&value, 0));
+            }
         }
     }
     Ok(read)

@@ -16,7 +16,7 @@ use crate::tools::Lines;
 mod released;
 
 pub use released::Timeline;
-use released::{Guards, NEVER, released, step_old};
+use released::{Guards, NEVER, released, step_old, turn_old};
 
 /// Unresolved errors that stay whole, and the tokens that they may have together.
 const ERRORS_WHOLE: usize = 10;
@@ -160,8 +160,8 @@ pub fn plan<S: Source>(
         tokens,
         source,
         facts: vec![None; outputs.len()],
-        released: released(rules, timeline, outputs, Guards::All),
-        unzoned: released(rules, timeline, outputs, Guards::NoZone),
+        released: Vec::new(),
+        unzoned: Vec::new(),
         index: None,
         plain: HashMap::new(),
     };
@@ -204,6 +204,8 @@ struct Planner<'a, S> {
 
 impl<S: Source> Planner<'_, S> {
     fn plan(&mut self) -> Result<Plan, S::Error> {
+        self.released = self.release(Guards::All)?;
+        self.unzoned = self.release(Guards::NoZone)?;
         let mut plan = Plan { rereads: self.rereads()?, ..Plan::default() };
         let n = self.tokens.len();
         let mut large = Vec::new();
@@ -229,9 +231,28 @@ impl<S: Source> Planner<'_, S> {
         }
         plan.replacements.sort_unstable_by_key(|replacement| replacement.output);
         if plan.replacements.is_empty() {
-            plan.blocked_by = self.block(&large, &aged, starters);
+            plan.blocked_by = self.block(&large, &aged, starters)?;
         }
         Ok(plan)
+    }
+
+    /// For each output how long the list must be until it is no longer protected.
+    fn release(&mut self, guards: Guards) -> Result<Vec<usize>, S::Error> {
+        let mut rooms: Vec<u64> = self.outputs.iter().map(|output| output.tokens).collect();
+        if let Threshold::All(_) = self.rules.threshold {
+            // whose rule this is counts only what could go
+            for (number, room) in rooms.iter_mut().enumerate() {
+                let facts = self.facts(number)?;
+                let message = self.output(number).message;
+                let is_guarded =
+                    guards != Guards::NoTurns && turn_old(self.rules, self.timeline, message) == NEVER;
+                let stays = facts.failed && self.rules.keep_errors == KeepErrors::All;
+                if facts.kept || is_guarded || stays {
+                    *room = 0;
+                }
+            }
+        }
+        Ok(released(self.rules, self.timeline, self.outputs, &rooms, guards))
     }
 
     /// Outputs that could count towards a batch.
@@ -278,6 +299,21 @@ impl<S: Source> Planner<'_, S> {
         let saved = self.output(number).tokens.checked_sub(stub.tokens);
         let saved = saved.filter(|&saved| stub.shorter && saved >= self.rules.min_saved.max(1));
         Ok(saved.map(|saved| (stub, saved)))
+    }
+
+    /// The same with a remark, or without it where it makes the stub too long.
+    fn saving_with(
+        &mut self,
+        number: usize,
+        remark: Option<Remark>,
+    ) -> Result<Option<(Stub, u64)>, S::Error> {
+        match remark {
+            None => self.saving(number, None),
+            Some(_) => match self.saving(number, remark)? {
+                None => self.saving(number, None),
+                enough => Ok(enough),
+            },
+        }
     }
 
     /// What replacing an output saves, if it counts towards a batch.
@@ -403,8 +439,7 @@ impl<S: Source> Planner<'_, S> {
 
     fn take(&mut self, number: usize, time: usize) -> Result<Option<Replacement>, S::Error> {
         let superseded = self.superseded(number, time, Edits::Any)?;
-        // what was remarked since may have made the stub too long
-        let Some((stub, _)) = self.saving(number, superseded.map(|(remark, _)| remark))? else {
+        let Some((stub, _)) = self.saving_with(number, superseded.map(|(remark, _)| remark))? else {
             return Ok(None);
         };
         let facts = self.facts(number)?;
@@ -472,7 +507,7 @@ impl<S: Source> Planner<'_, S> {
             }
             if self.superseded(number, time, Edits::Settled)?.is_some() {
                 let (remark, _) = self.superseded(number, time, Edits::Any)?.unzip();
-                joiners.extend(self.saving(number, remark)?.map(|(_, saved)| (number, saved)));
+                joiners.extend(self.saving_with(number, remark)?.map(|(_, saved)| (number, saved)));
             }
         }
         Ok(joiners)
@@ -530,29 +565,34 @@ impl<S: Source> Planner<'_, S> {
             let is_old = self.released.get(number).is_some_and(|&released| released <= time);
             if is_old && !facts.kept {
                 let (remark, _) = self.superseded(number, time, Edits::Any)?.unzip();
-                going.extend(self.saving(number, remark)?.map(|_| number));
+                going.extend(self.saving_with(number, remark)?.map(|_| number));
             }
         }
         Ok(going)
     }
 
     /// Which rule was in the way.
-    fn block(&self, large: &[usize], aged: &[usize], starters: Option<usize>) -> Option<Block> {
+    fn block(
+        &mut self,
+        large: &[usize],
+        aged: &[usize],
+        starters: Option<usize>,
+    ) -> Result<Option<Block>, S::Error> {
         if self.rules.protected_turns > 0 && !self.enough(aged) {
-            let unguarded = released(self.rules, self.timeline, self.outputs, Guards::NoTurns);
+            let unguarded = self.release(Guards::NoTurns)?;
             let is_free = |number: &usize| unguarded.get(*number).is_some_and(|&time| time != NEVER);
             let free: Vec<usize> = large.iter().copied().filter(is_free).collect();
             if self.enough(&free) {
-                return Some(Block::ProtectedTurns);
+                return Ok(Some(Block::ProtectedTurns));
             }
         }
         let early = |number: &usize| self.unzoned.get(*number).is_some_and(|&time| time != NEVER);
-        match (aged.is_empty(), starters) {
+        Ok(match (aged.is_empty(), starters) {
             (false, Some(0)) => Some(Block::Kept),
             (false, _) => Some(Block::Threshold),
             (true, _) if large.iter().any(early) => Some(Block::ProtectedTokens),
             (true, _) => (!large.is_empty()).then_some(Block::ProtectedSteps),
-        }
+        })
     }
 
     /// Outputs of the newest step that read lines again of which every copy had been replaced.

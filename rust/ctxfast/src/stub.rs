@@ -4,7 +4,7 @@
 //! begins with [`MARK`] and never looks like a tool call.
 
 use crate::text::Text;
-use crate::tools::{Call, Lines, Tool, exit_code};
+use crate::tools::{Call, Lines, Shows, Tool, bare, code_in, exit_code};
 
 /// How a stub begins; that of PicoClaw's plan begins like this, too.
 pub const MARK: &str = "[Tool output pruned";
@@ -24,13 +24,15 @@ const LOOK: usize = 200;
 const OUTLINE: usize = 200;
 /// Lines in which an error is sought, from the end.
 const NEWEST: usize = 20;
+/// Characters in which the end of a header is sought.
+const HEADER: usize = 400;
 /// Lines of what was there.
 const KEY_LINES: usize = 3;
 const LIKE_A_CALL: [&str; 6] = ["<tool_call", "<function", "<invoke", "[tool_use", "\"name\":", "```"];
 const ERRORS: [&[u8]; 6] = [b"error", b"fail", b"exception", b"fatal", b"panic", b"traceback"];
 /// Ends of paths of files in which `#` begins no comment.
 const HEADINGS: [&str; 5] = [".md", ".mdx", ".markdown", ".rst", ".txt"];
-const DEFINITIONS: [&str; 26] = [
+const DEFINITIONS: [&str; 24] = [
     "def ",
     "async def ",
     "class ",
@@ -43,20 +45,43 @@ const DEFINITIONS: [&str; 26] = [
     "mod ",
     "func ",
     "function ",
+    "async function ",
     "export ",
     "interface ",
     "type ",
-    "module ",
-    "package ",
     "public ",
     "private ",
     "namespace ",
     "CREATE ",
     "create table ",
-    "const ",
     "abstract ",
     "protected ",
     "static ",
+];
+/// How lines begin that say nothing of what they stand around.
+const WRAPPERS: [&str; 22] = [
+    "<path>",
+    "<type>",
+    "<content>",
+    "<file>",
+    "<system",
+    "<output>",
+    "<result>",
+    "<task_result>",
+    "<shellId",
+    "</",
+    "Shell cwd was reset",
+    "(Current directory:",
+    "task_id:",
+    "agentId:",
+    "```",
+    "npm ERR!",
+    "npm error",
+    "ERR_PNPM",
+    "error: script",
+    "make: ***",
+    "Exit status",
+    "Node.js v",
 ];
 
 /// An output that is to be replaced.
@@ -98,9 +123,12 @@ pub fn stub(old: Old<'_>, remark: Option<Remark>) -> String {
         points = text.chars().map(u32::from).collect(); // places in it are found at once
         old.text = Text::Ucs4(&points);
     }
-    let mut stub = facts(old, remark);
+    let Old { call, text, .. } = old;
+    let body = body(text);
+    let code = if matches!(call.kind, Tool::Command | Tool::Other) { exit_code(text) } else { None };
+    let mut stub = facts(old, body, code, remark);
     let mut used = stub.chars().count();
-    for line in key_lines(old) {
+    for line in key_lines(old, body, code) {
         let shown = printable(line.slice(0..LOOK), WIDTH);
         let more = 1 + shown.chars().count();
         if more > 1 && !is_like_a_call(&shown) && used + more <= MOST {
@@ -110,6 +138,17 @@ pub fn stub(old: Old<'_>, remark: Option<Remark>) -> String {
         }
     }
     stub
+}
+
+/// An output without the header that Codex puts in front of it.
+fn body(text: Text<'_>) -> Text<'_> {
+    const END: &str = "\nOutput:\n";
+    if !["Chunk ID:", "Wall time:", "Exit code:"].iter().any(|start| text.starts_with(start)) {
+        return text;
+    }
+    let head = text.slice(0..HEADER);
+    let ends = (0..head.chars()).find(|&place| head.slice(place..usize::MAX).starts_with(END));
+    ends.map_or(text, |end| text.slice(end + END.len()..usize::MAX))
 }
 
 /// The stub with the id under which the output has been saved: the last fact. Lines for which there is no room go.
@@ -131,7 +170,7 @@ pub fn with_id(stub: &str, id: &str) -> String {
     result
 }
 
-fn facts(old: Old<'_>, remark: Option<Remark>) -> String {
+fn facts(old: Old<'_>, body: Text<'_>, code: Option<i64>, remark: Option<Remark>) -> String {
     let Old { call, text, .. } = old;
     let mut name = printable(old.tool.into(), NAME);
     if name.is_empty() || is_like_a_call(&name) {
@@ -143,28 +182,24 @@ fn facts(old: Old<'_>, remark: Option<Remark>) -> String {
         facts.push(' ');
         facts.push_str(&subject);
     }
-    if let Some((_, lines)) = &call.read
-        && *lines != Lines::ALL
-    {
+    let part = call.read.as_ref().map(|(_, lines)| *lines).filter(|lines| *lines != Lines::ALL);
+    if let Some(lines) = part {
         let last = if lines.last == Lines::END { "the end".to_owned() } else { lines.last.to_string() };
         add(&mut facts, &format!("lines {} to {last}", lines.first));
     }
-    let code = if matches!(call.kind, Tool::Command | Tool::Other) { exit_code(text) } else { None };
     if let Some(code) = code {
         add(&mut facts, &format!("exit code {code}"));
     } else if old.failed {
         add(&mut facts, "failed");
     }
-    match call.kind {
-        Tool::Search => add(&mut facts, &hits(text)),
-        Tool::List => {
-            let entries = text.lines().filter(|line| !is_blank(*line)).count();
-            add(&mut facts, &plural(entries, "entry", "entries"));
-        }
-        _ => {
-            let ends = text.chars().checked_sub(1).is_none_or(|last| text.at(last) == Some('\n'.into()));
-            add(&mut facts, &plural(text.count(b'\n') + usize::from(!ends), "line", "lines"));
-        }
+    if call.kind == Tool::Search || call.shows == Some(Shows::Hits) {
+        add(&mut facts, &hits(body));
+    } else if call.kind == Tool::List {
+        let entries = body.lines().filter(|line| !is_blank(*line) && !line.starts_with("("));
+        add(&mut facts, &plural(entries.count(), "entry", "entries"));
+    } else if part.is_none() {
+        let ends = body.chars().checked_sub(1).is_none_or(|last| body.at(last) == Some('\n'.into()));
+        add(&mut facts, &plural(body.count(b'\n') + usize::from(!ends), "line", "lines"));
     }
     add(&mut facts, &plural(text.chars(), "character", "characters"));
     if old.attachments > 0 {
@@ -179,25 +214,61 @@ fn facts(old: Old<'_>, remark: Option<Remark>) -> String {
     facts
 }
 
-/// How many matches in how many files: lines of the form `file:12:`; or how many lines there are.
+/// How much a search has found: as it says itself, or by its lines.
 fn hits(text: Text<'_>) -> String {
-    let (mut lines, mut places, mut files) = (0, 0, 0);
+    let (mut lines, mut matches, mut files) = (0, 0, 0);
     let mut file = None;
     for line in text.lines().filter(|line| !is_blank(*line)) {
+        if lines == 0
+            && let Some(found) = found(line)
+        {
+            return found;
+        }
         lines += 1;
-        let Some(colon) = line.find(b':') else { continue };
-        if line.at(colon + 1).is_some_and(|point| ('0'.into()..=u32::from('9')).contains(&point)) {
-            let name = line.slice(0..colon);
-            places += 1;
+        let Some(colon) = line.find(b':').filter(|&colon| colon > 0) else { continue };
+        let name = line.slice(0..colon);
+        if number_at(name, 0).is_some_and(|(_, end)| end == colon) {
+            matches += 1; // of the one file that was searched
+        } else if let Some((number, end)) = number_at(line, colon + 1).filter(|(_, end)| *end <= colon + 10) {
+            match line.at(end) {
+                None => matches += number, // it gives the number for each file
+                Some(point) if point == u32::from(b':') => matches += 1,
+                _ => continue,
+            }
             files += usize::from(!file.is_some_and(|file| name.same(file)));
             file = Some(name);
         }
     }
-    if places > 0 {
-        format!("{} in {}", plural(places, "match", "matches"), plural(files, "file", "files"))
-    } else {
-        plural(lines, "hit", "hits")
+    match (matches, files) {
+        (0, _) => plural(lines, "hit", "hits"),
+        (_, 0) => plural(matches, "match", "matches"),
+        _ => format!("{} in {}", plural(matches, "match", "matches"), plural(files, "file", "files")),
     }
+}
+
+/// `Found 12 files`, at the start of a line.
+fn found(line: Text<'_>) -> Option<String> {
+    const FOUND: &str = "Found ";
+    let (number, end) = number_at(line, FOUND.len()).filter(|_| line.starts_with(FOUND))?;
+    if end > FOUND.len() + 9 || line.at(end) != Some(' '.into()) {
+        return None;
+    }
+    let letter = |place: usize| {
+        let char = line.at(place).and_then(char::from_u32)?;
+        char.is_ascii_lowercase().then_some(char)
+    };
+    let word: String = (end + 1..=end + 20).map_while(letter).collect();
+    (!word.is_empty()).then(|| plural(number, &word, &word))
+}
+
+/// The number that stands at a place, and where it ends.
+fn number_at(text: Text<'_>, start: usize) -> Option<(usize, usize)> {
+    let (mut number, mut end) = (0_usize, start);
+    while let Some(digit) = text.at(end).and_then(char::from_u32).and_then(|char| char.to_digit(10)) {
+        number = number.saturating_mul(10).saturating_add(digit as usize);
+        end += 1;
+    }
+    (end > start).then_some((number, end))
 }
 
 fn add(facts: &mut String, fact: &str) {
@@ -205,52 +276,60 @@ fn add(facts: &mut String, fact: &str) {
     facts.push_str(fact);
 }
 
-/// What the call was about: a path, a command, a pattern, a URL.
+/// What the call was about: a command, a path, a pattern, a URL, its first arguments.
 fn subject(call: &Call) -> String {
     match (call.kind, &call.pattern, &call.path) {
-        (Tool::Command, ..) => {
-            let command = call.command.as_deref().unwrap_or_default();
-            printable(command.split('\n').next().unwrap_or_default().into(), SUBJECT)
-        }
+        (Tool::Command, ..) => printable(bare(call.command.as_deref().unwrap_or_default()).1.into(), SUBJECT),
         (Tool::Read | Tool::Edit, _, path) => {
-            let mut subject = printable_end(path.as_deref().unwrap_or_default());
-            if call.edits.len() > 1 {
-                subject = format!("{subject} and {} more", call.edits.len() - 1);
+            let path = printable_end(path.as_deref().unwrap_or_default());
+            match call.edits.len() {
+                0 | 1 => path,
+                edits => format!("{path} and {} more", edits - 1),
             }
-            subject
         }
         (_, Some(pattern), path) => {
-            let mut subject = format!("\"{}\"", printable(pattern.as_str().into(), SUBJECT));
-            if let Some(path) = path {
-                subject = format!("{subject} in {}", printable_end(path));
+            let pattern = printable(pattern.as_str().into(), SUBJECT);
+            match path {
+                Some(path) => format!("\"{pattern}\" in {}", printable_end(path)),
+                None => format!("\"{pattern}\""),
             }
-            subject
         }
         (_, None, Some(path)) => printable_end(path),
         (_, None, None) => {
-            let other = call.other.as_deref().or(call.command.as_deref()).unwrap_or_default();
-            printable(other.into(), SUBJECT)
+            let subject = [&call.other, &call.details, &call.command].into_iter().find_map(Option::as_deref);
+            printable(subject.unwrap_or_default().into(), SUBJECT)
         }
     }
 }
 
 /// Up to three lines of an output, by the kind of tool.
-fn key_lines(old: Old<'_>) -> Vec<Text<'_>> {
-    let first = |most| old.text.lines().filter(|line| !is_blank(*line)).take(most).collect();
-    match (old.call.kind, &old.call.read) {
-        _ if old.failed => last_lines(old.text),
-        (Tool::Command, None) => last_lines(old.text),
-        (_, Some((path, _))) => {
-            let outline = outline(old.text, has_headings(path));
-            if outline.is_empty() { first(1) } else { outline }
-        }
+fn key_lines<'a>(old: Old<'_>, body: Text<'a>, code: Option<i64>) -> Vec<Text<'a>> {
+    let call = old.call;
+    if old.failed || (call.kind == Tool::Command && call.read.is_none() && call.shows.is_none()) {
+        return last_lines(body, old.failed || code != Some(0));
+    }
+    let telling = |most| body.lines().filter(|line| is_telling(*line)).take(most);
+    if let Some((path, _)) = &call.read {
+        let outline = outline(body, has_headings(path));
+        let bare = |line: Text<'a>| without_number(line.slice(0..LOOK));
+        return if outline.is_empty() { telling(1).map(bare).collect() } else { outline };
+    }
+    match (call.kind, &call.path) {
         (Tool::Web, _) => {
-            let outline = outline(old.text, true);
-            if outline.is_empty() { first(1) } else { outline }
+            let headings = headings(body);
+            if headings.is_empty() { telling(1).collect() } else { headings }
         }
         (Tool::Edit, _) => Vec::new(),
-        (Tool::Other, _) => first(1),
-        _ => first(KEY_LINES),
+        (Tool::Other, _) => telling(1).collect(),
+        (Tool::Search | Tool::List, Some(path)) => {
+            let folder = format!("{}/", path.trim_end_matches('/'));
+            let length = folder.chars().count();
+            let inside = |line: Text<'a>| {
+                if line.starts_with(&folder) { line.slice(length..usize::MAX) } else { line }
+            };
+            telling(KEY_LINES).map(inside).collect()
+        }
+        _ => telling(KEY_LINES).collect(),
     }
 }
 
@@ -259,25 +338,43 @@ fn has_headings(path: &str) -> bool {
     HEADINGS.iter().any(|end| path.ends_with(end))
 }
 
-/// The first headings or definitions that begin at the left margin.
+/// The first headings or definitions at the left margin; if there are none, the first inside of something.
 fn outline(text: Text<'_>, headings: bool) -> Vec<Text<'_>> {
-    text.lines()
-        .take(OUTLINE)
-        .map(|line| without_number(line.slice(0..LOOK)))
-        .filter(|line| {
-            let first = line.at(0).and_then(|point| u8::try_from(point).ok()).unwrap_or(0);
-            (headings && first == b'#' && is_heading(*line))
-                || (first.is_ascii_alphabetic()
-                    && DEFINITIONS.iter().any(|start| begins(*line, first, start)))
-        })
-        .take(KEY_LINES)
-        .collect()
+    let lines = || text.lines().take(OUTLINE).map(|line| without_number(line.slice(0..LOOK)));
+    let is_outline = |line: &Text<'_>| (headings && is_heading(*line)) || is_definition(*line);
+    let margin: Vec<_> = lines().filter(is_outline).take(KEY_LINES).collect();
+    if !margin.is_empty() {
+        return margin;
+    }
+    lines().filter(|line| is_definition(without_indent(*line))).take(KEY_LINES).collect()
 }
 
-/// Whether a line begins with a word; its first character is compared first.
-#[inline]
-fn begins(line: Text<'_>, first: u8, start: &str) -> bool {
-    start.as_bytes().first() == Some(&first) && line.starts_with(start)
+/// The first headings that stand in no code.
+fn headings(text: Text<'_>) -> Vec<Text<'_>> {
+    let mut in_code = false;
+    let is_outside = |line: &Text<'_>| {
+        in_code ^= line.starts_with("```");
+        !in_code && is_heading(*line)
+    };
+    text.lines().take(OUTLINE).filter(is_outside).take(KEY_LINES).collect()
+}
+
+/// Whether a line begins like a definition, and is more than the opening of a list.
+fn is_definition(line: Text<'_>) -> bool {
+    // the first character is compared first: most lines begin with none of them
+    let Some(first) = line.at(0).and_then(|point| u8::try_from(point).ok()).filter(u8::is_ascii_alphabetic)
+    else {
+        return false;
+    };
+    let begins = |start: &&str| start.as_bytes().first() == Some(&first) && line.starts_with(start);
+    let last = line.chars().checked_sub(1).and_then(|last| line.at(last));
+    DEFINITIONS.iter().any(begins) && last != Some('('.into())
+}
+
+fn without_indent(line: Text<'_>) -> Text<'_> {
+    let is_blank = |&place: &usize| line.at(place).is_some_and(|point| point == 0x20 || point == 0x09);
+    let indent = (0..line.chars()).take_while(is_blank).count();
+    line.slice(indent..usize::MAX)
 }
 
 /// One to six `#` and a space.
@@ -300,22 +397,25 @@ fn without_number(line: Text<'_>) -> Text<'_> {
     let after = match line.at(start).and_then(char::from_u32) {
         _ if start == number => return line,
         Some('\t' | '\u{2192}') => start + 1,
-        Some('|' | ':') => start + 1 + usize::from(line.at(start + 1) == Some(' '.into())),
+        Some('|' | ':' | '.') => start + 1 + usize::from(line.at(start + 1) == Some(' '.into())),
         _ => return line,
     };
     line.slice(after..usize::MAX)
 }
 
-/// The last two lines that speak of an error, and the last line that says anything.
-fn last_lines(text: Text<'_>) -> Vec<Text<'_>> {
-    let recent = || text.lines().rev().take(NEWEST).filter(|line| !is_blank(*line));
-    let last = recent().next().filter(|line| !speaks_of_error(*line));
-    let errors = recent().filter(|line| speaks_of_error(*line)).take(KEY_LINES - 1);
-    let mut lines: Vec<_> = last.into_iter().chain(errors).collect();
+/// The last two lines that speak of an error, if there can be any, and the last line that says anything.
+fn last_lines(text: Text<'_>, errors: bool) -> Vec<Text<'_>> {
+    let says = |line: &Text<'_>| is_telling(*line) && code_in(line.slice(0..LOOK)).is_none();
+    let recent = || text.lines().rev().take(NEWEST).filter(says);
+    let speaks = |line: &Text<'_>| errors && speaks_of_error(*line);
+    let last = recent().next().filter(|line| !speaks(line));
+    let errors = if errors { KEY_LINES - 1 } else { 0 };
+    let mut lines: Vec<_> = last.into_iter().chain(recent().filter(speaks).take(errors)).collect();
     lines.reverse();
     lines
 }
 
+/// Whether one of the words for errors occurs, but not in an option, and not to say that there are none.
 fn speaks_of_error(line: Text<'_>) -> bool {
     let line = line.slice(0..LOOK);
     if let Text::Ucs1(bytes) = line {
@@ -327,14 +427,37 @@ fn speaks_of_error(line: Text<'_>) -> bool {
     has_error(&bytes)
 }
 
-/// Whether one of the words of [`ERRORS`] occurs, in small or capital letters.
 fn has_error(bytes: &[u8]) -> bool {
     bytes.windows(2).enumerate().any(|(place, pair)| {
         let &[first, second] = pair else { return false };
         // of each word the first two letters; the bit is all that is between small and capital letters
         matches!((first | 0x20, second | 0x20), (b'e', b'r' | b'x') | (b'f' | b'p', b'a') | (b't', b'r'))
-            && bytes.get(place..).is_some_and(|rest| ERRORS.iter().any(|word| begins_with(rest, word)))
+            && bytes.split_at_checked(place).is_some_and(|(before, rest)| {
+                ERRORS.iter().any(|word| begins_with(rest, word)) && !is_denied(before)
+            })
     })
+}
+
+/// Whether what stands before a word says that there is none, or makes it a part of an option.
+fn is_denied(before: &[u8]) -> bool {
+    match before {
+        [.., b'-'] | [.., b'n' | b'N', b'o' | b'O', b' '] | [b'0', b' '] => true,
+        [.., digit, b'0', b' '] => !digit.is_ascii_digit(),
+        _ => false,
+    }
+}
+
+/// Whether a line has two letters and does not only stand around something.
+fn is_telling(line: Text<'_>) -> bool {
+    let line = line.slice(0..LOOK);
+    let is_letter = |&place: &usize| {
+        line.at(place).is_some_and(|point| {
+            point > 0x7f || u8::try_from(point).is_ok_and(|byte| byte.is_ascii_alphabetic())
+        })
+    };
+    let start = without_indent(line);
+    (0..line.chars()).filter(is_letter).take(2).count() == 2
+        && !WRAPPERS.iter().any(|wrapper| start.starts_with(wrapper))
 }
 
 fn begins_with(text: &[u8], word: &[u8]) -> bool {
@@ -434,10 +557,10 @@ fn plural(count: usize, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::Arguments;
+    use crate::tools::{Arguments, members_of};
 
     fn stub_of(kind: Tool, tool: &str, arguments: &str, text: &str) -> String {
-        let call = Call::new(kind, &Arguments::from_json(arguments.into()));
+        let call = Call::new(kind, &Arguments::from_json(arguments.into(), members_of(kind)));
         let failed = exit_code(text.into()).is_some_and(|code| code != 0);
         stub(Old { tool, call: &call, text: text.into(), attachments: 0, failed }, None)
     }
@@ -447,7 +570,7 @@ mod tests {
         let text = "     1\timport os\n     2\t\n     3\tdef main():\n     4\t    pass\n";
         assert_eq!(
             stub_of(Tool::Read, "Read", r#"{"file_path": "a.py", "offset": 1, "limit": 4}"#, text),
-            "[Tool output pruned: Read a.py, lines 1 to 4, 4 lines, 60 characters]\ndef main():"
+            "[Tool output pruned: Read a.py, lines 1 to 4, 60 characters]\ndef main():"
         );
     }
 
@@ -456,7 +579,7 @@ mod tests {
         let text = "\x1b[31mERROR\x1b[0m a\nok\nexit code 2";
         assert_eq!(
             stub_of(Tool::Command, "bash", r#"{"command": "make\nmake test"}"#, text),
-            "[Tool output pruned: bash make, exit code 2, 3 lines, 31 characters]\nERROR a\nexit code 2"
+            "[Tool output pruned: bash make make test, exit code 2, 3 lines, 31 characters]\nERROR a\nok"
         );
     }
 
@@ -468,6 +591,35 @@ mod tests {
             "[Tool output pruned: Grep \"x\" in src, 3 matches in 2 files, 27 characters]\na.py:1:x\na.py:9:x\n\
              b.py:3:x"
         );
+    }
+
+    #[test]
+    fn hits_are_counted_as_searches_write_them() {
+        for (text, facts) in [
+            ("12:a\n13-b\n14:c", "2 matches"),
+            ("a.py:3\nb.py:4\n", "7 matches in 2 files"),
+            ("Found 28 matches\na.py:\n  Line 3: x", "28 matches"),
+            ("Found many", "1 hit"),
+            ("a.py\nb.py", "2 hits"),
+            ("a:1234567890:", "1 hit"),
+            ("", "0 hits"),
+        ] {
+            assert_eq!(hits(text.into()), facts, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_are_none_that_did_not_happen() {
+        for (line, speaks) in [
+            ("TypeError: x", true),
+            ("10 failed", true),
+            ("0 failed, 3 passed", false),
+            ("no errors", false),
+            ("lint --error-on-warnings", false),
+            ("0 errors, 2 failures", true),
+        ] {
+            assert_eq!(speaks_of_error(line.into()), speaks, "{line}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::text::Text;
 
 mod arguments;
 
-pub use arguments::{Arguments, KEYS, Value};
+pub use arguments::{Arguments, KEYS, Members, Value};
 
 /// What a tool does, as far as its old outputs go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,13 @@ pub const KINDS: &[(&str, Tool)] = &[
     ("*web*fetch*", Tool::Web),
     ("*web*search*", Tool::Web),
     ("*google*search*", Tool::Web),
-    ("*fetch*", Tool::Web),
-    ("*browse*", Tool::Web),
+    ("fetch", Tool::Web),
+    ("*fetch__*", Tool::Web),
+    ("*fetch*url*", Tool::Web),
+    ("*fetch*page*", Tool::Web),
+    ("*read_web*", Tool::Web),
+    ("*open_url*", Tool::Web),
+    ("*browse_*", Tool::Web),
     ("*scrape*", Tool::Web),
     ("*crawl*", Tool::Web),
     // changing files
@@ -116,6 +121,7 @@ pub const KINDS: &[(&str, Tool)] = &[
     ("view", Tool::Read),
     ("*view_file*", Tool::Read),
     ("*open_file*", Tool::Read),
+    ("*get_file", Tool::Read),
     ("*get_file_contents*", Tool::Read),
     ("*__read", Tool::Read),
     ("fs_read", Tool::Read),
@@ -129,24 +135,37 @@ pub const KINDS: &[(&str, Tool)] = &[
     ("*directory_tree*", Tool::List),
     ("tree", Tool::List),
     ("*glob*", Tool::List),
-    ("*find_files*", Tool::List),
+    ("*find_file*", Tool::List),
     ("*find_by_name*", Tool::List),
     ("*file_search*", Tool::List),
     // searching
     ("*grep*", Tool::Search),
     ("rg", Tool::Search),
-    ("*search*", Tool::Search),
+    ("search", Tool::Search),
+    ("*search_file*", Tool::Search),
+    ("*search_code*", Tool::Search),
+    ("*code*search*", Tool::Search),
+    ("*search_text*", Tool::Search),
+    ("*text_search*", Tool::Search),
+    ("*search_in*", Tool::Search),
+    ("*search_for_pattern*", Tool::Search),
+    ("*semantic_search*", Tool::Search),
     ("find", Tool::Search),
     // commands
     ("*bash*", Tool::Command),
     ("sh", Tool::Command),
     ("*shell*", Tool::Command),
-    ("*exec*", Tool::Command),
-    ("*command*", Tool::Command),
+    ("exec", Tool::Command),
+    ("*exec_command*", Tool::Command),
+    ("*execute_command*", Tool::Command),
+    ("*run_command*", Tool::Command),
     ("*terminal*", Tool::Command),
+    ("write_stdin", Tool::Command),
     ("cmd", Tool::Command),
     ("run", Tool::Command),
     ("python", Tool::Command),
+    ("*ipython*", Tool::Command),
+    ("*jupyter*", Tool::Command),
     ("*run_code*", Tool::Command),
 ];
 
@@ -286,6 +305,28 @@ pub struct Call {
     pub pattern: Option<String>,
     /// A URL or a description.
     pub other: Option<String>,
+    /// The first arguments of a tool that we do not know.
+    pub details: Option<String>,
+    /// What a command shows, if it does nothing else.
+    pub shows: Option<Shows>,
+}
+
+/// What a command shows that does nothing else, by the name of its first program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// Files, names, a history.
+    Lines,
+    /// What a search has found.
+    Hits,
+}
+
+/// Which members of the arguments of a kind of tool are wanted.
+#[must_use]
+pub fn members_of(kind: Tool) -> Members {
+    match kind {
+        Tool::Read | Tool::Edit | Tool::Command => Members::Known,
+        _ => Members::All,
+    }
 }
 
 impl Call {
@@ -305,6 +346,10 @@ impl Call {
             (Tool::Command, _, Some(command)) => shell_read(command),
             _ => None,
         };
+        let shows = match (kind, &command) {
+            (Tool::Command, Some(command)) => shown_by(bare(command).1),
+            _ => None,
+        };
         let mut edits = Vec::new();
         if kind == Tool::Edit {
             edits = match &path {
@@ -321,6 +366,8 @@ impl Call {
             command,
             pattern: arguments.text(arguments::PATTERN),
             other: arguments.text(arguments::OTHER),
+            details: if members_of(kind) == Members::All { arguments.details() } else { None },
+            shows,
         }
     }
 
@@ -328,16 +375,69 @@ impl Call {
     /// the command.
     #[must_use]
     pub fn target(&self) -> Option<String> {
-        match (&self.path, &self.command) {
-            (None, Some(command)) => Some(words(command).take(2).collect::<Vec<_>>().join(" ")),
-            (path, _) => path.clone(),
+        if let (None, Some(command)) = (&self.path, &self.command) {
+            return Some(words(bare(command).1).take(2).collect::<Vec<_>>().join(" "));
         }
+        [&self.path, &self.pattern, &self.other, &self.details].into_iter().find_map(Clone::clone)
     }
 }
 
+/// The directory into which a command changes first, and the command without that, exports and variables.
+pub(crate) fn bare(command: &str) -> (Option<&str>, &str) {
+    const BLANK: [char; 2] = [' ', '\t'];
+    let (mut folder, mut rest) = (None, command.trim_start_matches(SPACE));
+    loop {
+        let (is_folder, after) = match (rest.strip_prefix("cd"), rest.strip_prefix("export")) {
+            (Some(after), _) => (true, after),
+            (None, Some(after)) => (false, after),
+            (None, None) => break,
+        };
+        let end = after.find(['&', '|', ';', '\n']);
+        let parts = end.filter(|_| after.starts_with(BLANK)).and_then(|end| after.split_at_checked(end));
+        let Some((argument, next)) =
+            parts.and_then(|(argument, next)| Some((argument, next.strip_prefix("&&")?)))
+        else {
+            break;
+        };
+        if is_folder {
+            folder = Some(argument.trim_matches(BLANK));
+        }
+        rest = next.trim_start_matches([' ', '\t', '\n']);
+    }
+    while let Some((name, value)) = rest.split_once('=') {
+        let is_name = name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+        let end = value.find([' ', '\t', '\n', '\'', '"']);
+        let next = end.filter(|_| is_name).and_then(|end| value.get(end..));
+        let Some(next) = next.filter(|next| next.starts_with(BLANK)) else { break };
+        rest = next.trim_start_matches(BLANK);
+    }
+    (folder, rest)
+}
+
+/// Whether a command shows something and does nothing else, by the name of its first program.
+fn shown_by(command: &str) -> Option<Shows> {
+    let mut names = words(command).filter(|word| !word.starts_with('-'));
+    let (program, verb) = (names.next()?, names.next().unwrap_or_default());
+    match program {
+        "rg" | "grep" | "egrep" | "ag" | "ack" => Some(Shows::Hits),
+        "cat" | "sed" | "nl" | "head" | "tail" | "ls" | "find" | "tree" | "wc" | "stat" | "du" | "which"
+        | "pwd" => Some(Shows::Lines),
+        "git" => match verb {
+            "grep" => Some(Shows::Hits),
+            "log" | "diff" | "show" | "status" | "branch" | "blame" | "ls-files" => Some(Shows::Lines),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// ASCII white space.
+const SPACE: [char; 6] = [' ', '\t', '\n', '\r', '\x0c', '\x0b'];
+
 /// The words between ASCII white space.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split([' ', '\t', '\n', '\r', '\x0c', '\x0b']).filter(|word| !word.is_empty())
+    text.split(SPACE).filter(|word| !word.is_empty())
 }
 
 /// A whole number of at most nine digits.
@@ -346,36 +446,54 @@ fn digits(text: &str) -> Option<i64> {
     if is_short { text.parse().ok() } else { None }
 }
 
-/// The file and the lines that a plain `cat`, `nl -ba`, `head` or `sed -n` prints.
+/// The file and the lines that a plain `cat`, `nl -ba`, `head` or `sed -n` prints, also one behind the other.
 fn shell_read(command: &str) -> Option<(String, Lines)> {
-    if command.contains(['|', ';', '&', '<', '>', '$', '`', '*', '?', '(', ')', '{', '}', '\\', '\n']) {
+    let (folder, command) = bare(command);
+    if command.contains([';', '&', '<', '>', '$', '`', '*', '?', '(', ')', '{', '}', '\\', '\n']) {
         return None;
     }
-    let mut words = words(command);
-    let words = [words.next(), words.next(), words.next(), words.next(), words.next()];
-    let (path, lines) = match words {
-        [Some("cat"), Some(path), None, ..]
-        | [Some("cat"), Some("-n"), Some(path), None, _]
-        | [Some("nl"), Some("-ba"), Some(path), None, _] => (path, Lines::ALL),
-        [Some("sed"), Some("-n"), Some(span), Some(path), None] => {
-            let quote = span.chars().next().filter(|char| ['\'', '"'].contains(char));
-            let bare = match quote {
+    let mut parts = command.split('|').map(|part| words(part).collect::<Vec<_>>());
+    let (first, second, third) = (parts.next()?, parts.next(), parts.next());
+    let whole = match first.as_slice() {
+        ["cat", path] | ["cat", "-n", path] | ["nl", "-ba", path] => Some(*path),
+        _ => None,
+    };
+    let (path, lines) = match (whole, second, third) {
+        (Some(path), None, None) => (path, Lines::ALL),
+        (Some(path), Some(selection), None) => (path, selected(&selection)?),
+        (None, None, None) => {
+            let (path, selection) = first.split_last()?;
+            (*path, selected(selection)?)
+        }
+        _ => return None,
+    };
+    let path = path.trim_matches(QUOTES);
+    if path.is_empty() || path.starts_with('-') {
+        return None;
+    }
+    Some(match folder.filter(|_| !path.starts_with(['/', '~'])) {
+        Some(folder) => (format!("{}/{path}", folder.trim_matches(QUOTES).trim_end_matches('/')), lines),
+        None => (path.to_owned(), lines),
+    })
+}
+
+const QUOTES: [char; 2] = ['\'', '"'];
+
+/// The lines that `sed -n` or `head` lets through.
+fn selected(words: &[&str]) -> Option<Lines> {
+    match words {
+        ["sed", "-n", span] => {
+            let bare = match span.chars().next().filter(|char| QUOTES.contains(char)) {
                 Some(quote) => span.strip_prefix(quote)?.strip_suffix(quote)?,
                 None => span,
             };
             let (first, last) = bare.strip_suffix('p')?.split_once(',')?;
-            (path, Lines { first: digits(first)?.max(1), last: digits(last)? })
+            Some(Lines { first: digits(first)?.max(1), last: digits(last)? })
         }
-        [Some("head"), Some("-n"), Some(count), Some(path), None] => {
-            (path, Lines { first: 1, last: digits(count)? })
-        }
-        [Some("head"), Some(count), Some(path), None, _] => {
-            (path, Lines { first: 1, last: digits(count.strip_prefix('-')?)? })
-        }
-        _ => return None,
-    };
-    let path = path.trim_matches(['\'', '"']);
-    (!path.starts_with('-') && !path.is_empty()).then(|| (path.to_owned(), lines))
+        ["head", "-n", count] => Some(Lines { first: 1, last: digits(count)? }),
+        ["head", count] => Some(Lines { first: 1, last: digits(count.strip_prefix('-')?)? }),
+        _ => None,
+    }
 }
 
 /// The files that a patch in the form of `apply_patch` names.
@@ -388,8 +506,28 @@ fn patched(patch: &str) -> Vec<String> {
 
 /// Characters of a line that are looked at for an exit code.
 const EDGE: usize = 200;
+/// Lines at the start of an output that are.
+const HEAD: usize = 5;
+/// How outputs begin that are failures, though many harnesses have no flag for it.
+const FAILURES: [&str; 9] = [
+    "<tool_use_error>",
+    "Error:",
+    "ERROR:",
+    "### Error",
+    "Error executing",
+    "Error calling",
+    "apply_patch verification failed",
+    "Could not find",
+    "The user doesn't want to proceed",
+];
 
-/// The exit code that the first or the last line of an output names.
+/// Whether the output of a tool that runs nothing begins like a failure.
+#[must_use]
+pub fn begins_as_failure(output: Text<'_>) -> bool {
+    FAILURES.iter().any(|start| output.starts_with(start))
+}
+
+/// The exit code that one of the first lines of an output, or the last one, names.
 #[must_use]
 pub fn exit_code(output: Text<'_>) -> Option<i64> {
     let mut end = output.chars();
@@ -397,15 +535,15 @@ pub fn exit_code(output: Text<'_>) -> Option<i64> {
         end -= 1;
     }
     let output = output.slice(0..end);
-    let mut lines = output.lines();
-    let first = lines.next()?;
-    let last = lines.next_back().unwrap_or(first);
+    let mut first = output.lines().take(HEAD).map(|line| line.slice(0..EDGE));
+    let last = output.lines().next_back()?;
     let last = last.slice(last.chars().saturating_sub(EDGE)..usize::MAX);
-    [first.slice(0..EDGE), last].into_iter().find_map(code_in)
+    first.find_map(code_in).or_else(|| code_in(last))
 }
 
-fn code_in(line: Text<'_>) -> Option<i64> {
-    if matches!(line, Text::Ucs1(units) if memchr::memchr2(b'e', b'E', units).is_none()) {
+/// The exit code that a line names.
+pub(crate) fn code_in(line: Text<'_>) -> Option<i64> {
+    if matches!(line, Text::Ucs1(units) if !units.windows(2).any(|pair| pair.eq_ignore_ascii_case(b"ex"))) {
         return None;
     }
     let mut bytes = Vec::with_capacity(line.chars());
@@ -483,9 +621,41 @@ mod tests {
         assert_eq!(shell_read("sed -n 10,20p f"), lines(10, 20));
         assert_eq!(shell_read("head -n 5 f"), lines(1, 5));
         assert_eq!(shell_read("head -5 f"), lines(1, 5));
-        for command in ["cat f g", "cat f | wc", "sed -n '1,2p f", "head f", "cat -x", "sed -n 1,2p", ""] {
+        assert_eq!(shell_read("nl -ba f | sed -n '10,20p'"), lines(10, 20));
+        assert_eq!(shell_read("cd 'a/' && X=1 cat f").map(|(path, _)| path).as_deref(), Some("a/f"));
+        assert_eq!(shell_read("cd a && cat /f").map(|(path, _)| path).as_deref(), Some("/f"));
+        for command in [
+            "cat f g",
+            "cat f | wc",
+            "head -3 f | cat",
+            "cat f || cat g",
+            "sed -n '1,2p f",
+            "head f",
+            "cat -x",
+            "sed -n 1,2p",
+            "",
+        ] {
             assert_eq!(shell_read(command), None, "{command}");
         }
+    }
+
+    #[test]
+    fn bare_commands() {
+        for (command, folder, rest) in [
+            (" cd /a/b && export X=1 && make test", Some("/a/b"), "make test"),
+            ("A=1 B='x y' make", None, "B='x y' make"),
+            ("A=1 B=2 make", None, "make"),
+            ("cd a; make", None, "cd a; make"),
+            ("cdx && make", None, "cdx && make"),
+            ("cd a &&\n ls", Some("a"), "ls"),
+            ("A=1", None, "A=1"),
+        ] {
+            assert_eq!(bare(command), (folder, rest), "{command}");
+        }
+        assert_eq!(shown_by("git --no-pager diff x"), Some(Shows::Lines));
+        assert_eq!(shown_by("rg -n x"), Some(Shows::Hits));
+        assert_eq!(shown_by("git commit"), None);
+        assert_eq!(shown_by(""), None);
     }
 
     #[test]
@@ -498,7 +668,8 @@ mod tests {
             ("<exit_code>127</exit_code>", Some(127)),
             ("exited after 30 seconds", None),
             ("exit 3", Some(3)),
-            ("a\nexit code 1\nb", None),
+            ("Chunk ID: 1\nWall time: 1\nProcess exited with code 3\nOutput:\nx", Some(3)),
+            ("a\nb\nc\nd\ne\nexit code 1\nb", None),
             ("", None),
         ] {
             assert_eq!(exit_code(output.into()), code, "{output}");

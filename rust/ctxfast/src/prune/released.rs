@@ -47,22 +47,28 @@ pub(super) enum Guards {
 /// It takes a longer list than there is.
 pub(super) const NEVER: usize = usize::MAX;
 
-/// For each output how long the list must be until it is no longer protected. Ascending.
-pub(super) fn released(rules: &Rules, timeline: &Timeline, outputs: &[Output], guards: Guards) -> Vec<usize> {
+/// For each output how long the list must be until it is no longer protected. Ascending. `rooms` is what each takes of
+/// the zone of tokens.
+pub(super) fn released(
+    rules: &Rules,
+    timeline: &Timeline,
+    outputs: &[Output],
+    rooms: &[u64],
+    guards: Guards,
+) -> Vec<usize> {
     let mut released = Vec::with_capacity(outputs.len());
     let (mut end, mut sum) = (0, 0); // of the outputs from `number` on that fill the zone
     for (number, output) in outputs.iter().enumerate() {
         let mut time = step_old(rules, timeline, output.message);
-        if rules.protected_turns > 0 && guards != Guards::NoTurns {
-            let later = timeline.turns.partition_point(|&turn| turn <= output.message);
-            time = time.max(nth(&timeline.turns, later.saturating_add(rules.protected_turns - 1)));
+        if guards != Guards::NoTurns {
+            time = time.max(turn_old(rules, timeline, output.message));
         }
         let newer = outputs.get(number.saturating_add(rules.protected_results));
         time = time.max(newer.map_or(NEVER, |newer| newer.message + 1));
         while sum <= rules.protected_tokens
-            && let Some(next) = outputs.get(end)
+            && let Some(room) = rooms.get(end)
         {
-            sum += next.tokens;
+            sum += room;
             end += 1;
         }
         if guards != Guards::NoZone {
@@ -70,7 +76,7 @@ pub(super) fn released(rules: &Rules, timeline: &Timeline, outputs: &[Output], g
             let left = last.filter(|_| sum > rules.protected_tokens).map_or(NEVER, |last| last.message + 1);
             time = time.max(left);
         }
-        sum -= output.tokens;
+        sum -= rooms.get(number).copied().unwrap_or(0);
         released.push(time);
     }
     released
@@ -81,6 +87,13 @@ pub(super) fn released(rules: &Rules, timeline: &Timeline, outputs: &[Output], g
 pub(super) fn step_old(rules: &Rules, timeline: &Timeline, message: usize) -> usize {
     let later = timeline.responses.partition_point(|&response| response <= message);
     nth(&timeline.responses, later.saturating_add(rules.protected_steps.max(1) - 1))
+}
+
+/// How long the list must be until a message is older than the protected turns.
+pub(super) fn turn_old(rules: &Rules, timeline: &Timeline, message: usize) -> usize {
+    let Some(guard) = rules.protected_turns.checked_sub(1) else { return 0 };
+    let later = timeline.turns.partition_point(|&turn| turn <= message);
+    nth(&timeline.turns, later.saturating_add(guard))
 }
 
 /// How long the list must be for the position with that number to be in it.
@@ -150,7 +163,8 @@ mod tests {
                     _ => outputs.push(Output { message, tokens, replaced: false }),
                 }
             }
-            let released = released(&rules, &timeline, &outputs, Guards::All);
+            let rooms: Vec<u64> = outputs.iter().map(|output| output.tokens).collect();
+            let released = released(&rules, &timeline, &outputs, &rooms, Guards::All);
             prop_assert!(released.is_sorted());
             for (number, &time) in released.iter().enumerate() {
                 let first = (outputs[number].message + 1..=kinds.len())

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::ops::Range;
 
-use serde_core::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_core::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{Lines, digits};
 use crate::text::Text;
 
 /// The keys that are wanted; of several with the same meaning the first counts.
-pub const KEYS: [&str; 23] = [
+pub const KEYS: [&str; 27] = [
     // paths
     "file_path",
     "filePath",
@@ -18,6 +18,7 @@ pub const KEYS: [&str; 23] = [
     "path",
     "file",
     "filename",
+    "file_name",
     "target_file",
     // commands
     "command",
@@ -32,24 +33,30 @@ pub const KEYS: [&str; 23] = [
     "patchText",
     // lines of a file
     "offset",
+    "line_offset",
     "limit",
+    "n_lines",
     "start_line",
     "end_line",
     "view_range",
     // others
     "url",
+    "website_url",
     "description",
 ];
-pub(super) const PATH: Range<usize> = 0..8;
-const COMMAND: Range<usize> = 8..10;
-pub(super) const PATTERN: Range<usize> = 10..13;
-const PATCH: Range<usize> = 13..16;
-const OFFSET: usize = 16;
-const LIMIT: usize = 17;
-const START_LINE: usize = 18;
-const END_LINE: usize = 19;
-const VIEW_RANGE: usize = 20;
-pub(super) const OTHER: Range<usize> = 21..23;
+pub(super) const PATH: Range<usize> = 0..9;
+const COMMAND: Range<usize> = 9..11;
+pub(super) const PATTERN: Range<usize> = 11..14;
+const PATCH: Range<usize> = 14..17;
+const OFFSET: Range<usize> = 17..19;
+const LIMIT: Range<usize> = 19..21;
+const START_LINE: Range<usize> = 21..22;
+const END_LINE: Range<usize> = 22..23;
+const VIEW_RANGE: usize = 23;
+pub(super) const OTHER: Range<usize> = 24..27;
+
+/// Characters of a name and of a value that are shown of other members.
+const DETAIL: usize = 40;
 
 /// A value of arguments, as far as it matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +77,8 @@ pub enum Value {
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
     values: Vec<(usize, Value)>,
+    /// Members with other keys, in their order, where they are asked for.
+    others: Vec<(String, Value)>,
     /// Arguments that are no JSON object.
     raw: Option<String>,
 }
@@ -77,12 +86,11 @@ pub struct Arguments {
 impl Arguments {
     /// Reads JSON. What is no object has no members.
     #[must_use]
-    pub fn from_json(json: Text<'_>) -> Self {
+    pub fn from_json(json: Text<'_>, members: Members) -> Self {
         let json = json.as_well_formed();
-        match serde_json::from_str(&json) {
-            Ok(arguments) => arguments,
-            Err(_) => Self { values: Vec::new(), raw: Some(json.into_owned()) },
-        }
+        let mut reader = serde_json::Deserializer::from_str(&json);
+        let read = members.deserialize(&mut reader).and_then(|arguments| reader.end().map(|()| arguments));
+        read.unwrap_or_else(|_| Self { raw: Some(json.into_owned()), ..Self::default() })
     }
 
     /// Sets the member with a key, given as its place in [`KEYS`]; the last one counts.
@@ -91,6 +99,26 @@ impl Arguments {
         if value != Value::Null {
             self.values.push((key, value));
         }
+    }
+
+    /// Sets a member with another key; the last one counts.
+    pub fn set_other(&mut self, key: String, value: Value) {
+        match self.others.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = value,
+            None => self.others.push((key, value)),
+        }
+    }
+
+    /// The first two other members that are a text or a number, as far as they are shown.
+    pub(super) fn details(&self) -> Option<String> {
+        let short = |text: &str| text.chars().take(DETAIL).collect::<String>();
+        let shown = self.others.iter().filter_map(|(key, value)| match value {
+            Value::Text(text) if !text.is_empty() => Some(format!("{}={}", short(key), short(text))),
+            Value::Number(number) => Some(format!("{}={number}", short(key))),
+            _ => None,
+        });
+        let details = shown.take(2).collect::<Vec<_>>().join(", ");
+        (!details.is_empty()).then_some(details)
     }
 
     fn get(&self, key: usize) -> Option<&Value> {
@@ -134,7 +162,7 @@ impl Arguments {
 
     /// The lines that a read asks for.
     pub(super) fn lines(&self) -> Lines {
-        let number = |key: usize| self.get(key).and_then(number);
+        let number = |keys: Range<usize>| keys.filter_map(|key| self.get(key)).find_map(number);
         let lines = |first: Option<i64>, last: Option<i64>| Lines {
             first: first.unwrap_or(1).max(1),
             last: last.filter(|&last| last > 0).unwrap_or(Lines::END),
@@ -162,13 +190,22 @@ fn number(value: &Value) -> Option<i64> {
     }
 }
 
-impl<'de> Deserialize<'de> for Arguments {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Members)
-    }
+/// Which members of arguments are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// Those with the keys of [`KEYS`].
+    Known,
+    /// All: of a tool that we do not know the first ones say what the call was about.
+    All,
 }
 
-struct Members;
+impl<'de> DeserializeSeed<'de> for Members {
+    type Value = Arguments;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Arguments, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for Members {
     type Value = Arguments;
@@ -179,34 +216,48 @@ impl<'de> Visitor<'de> for Members {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Arguments, A::Error> {
         let mut arguments = Arguments::default();
-        while let Some(Key(key)) = map.next_key()? {
+        while let Some(key) = map.next_key_seed(KeyOf(self))? {
             match key {
-                Some(key) => arguments.set(key, map.next_value()?),
-                None => drop(map.next_value::<IgnoredAny>()?),
+                Key::Known(key) => arguments.set(key, map.next_value()?),
+                Key::Other(key) => arguments.set_other(key, map.next_value()?),
+                Key::Ignored => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         Ok(arguments)
     }
 }
 
-/// The place of a key in [`KEYS`], if it is wanted.
-struct Key(Option<usize>);
+/// A key, as far as it is wanted.
+enum Key {
+    /// Its place in [`KEYS`].
+    Known(usize),
+    Other(String),
+    Ignored,
+}
 
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Known;
-        impl Visitor<'_> for Known {
-            type Value = Key;
+struct KeyOf(Members);
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a key")
-            }
+impl<'de> DeserializeSeed<'de> for KeyOf {
+    type Value = Key;
 
-            fn visit_str<E>(self, key: &str) -> Result<Key, E> {
-                Ok(Key(KEYS.iter().position(|&known| known == key)))
-            }
-        }
-        deserializer.deserialize_str(Known)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeyOf {
+    type Value = Key;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+        Ok(match (KEYS.iter().position(|&known| known == key), self.0) {
+            (Some(place), _) => Key::Known(place),
+            (None, Members::All) => Key::Other(key.to_owned()),
+            (None, Members::Known) => Key::Ignored,
+        })
     }
 }
 
@@ -267,6 +318,20 @@ impl<'de> Visitor<'de> for Any {
 mod tests {
     use super::*;
 
+    fn from_json(json: &str) -> Arguments {
+        Arguments::from_json(json.into(), Members::All)
+    }
+
+    #[test]
+    fn details_are_the_first_members_that_can_be_shown() {
+        let details = |json: &str| from_json(json).details();
+        assert_eq!(details(r#"{"a": [1], "b": 7, "c": "x", "d": 1}"#).as_deref(), Some("b=7, c=x"));
+        assert_eq!(details(r#"{"a": "", "path": "p", "b": true, "c": 1.5}"#), None);
+        assert_eq!(details(r#"{"a": "x", "a": "y"}"#).as_deref(), Some("a=y"));
+        let known = Arguments::from_json(r#"{"a": "x", "path": "p"}"#.into(), Members::Known);
+        assert_eq!((known.details(), known.text(PATH).as_deref()), (None, Some("p")));
+    }
+
     #[test]
     fn lines_are_asked_for_in_three_ways() {
         for (json, first, last) in [
@@ -277,21 +342,21 @@ mod tests {
             (r#"{"limit": 1.0, "offset": true}"#, 1, Lines::END),
             ("{", 1, Lines::END),
         ] {
-            assert_eq!(Arguments::from_json(json.into()).lines(), Lines { first, last }, "{json}");
+            assert_eq!(from_json(json).lines(), Lines { first, last }, "{json}");
         }
     }
 
     #[test]
     fn the_last_of_equal_keys_counts() {
-        let arguments = Arguments::from_json(r#"{"path": "a", "path": "b", "file": null}"#.into());
+        let arguments = from_json(r#"{"path": "a", "path": "b", "file": null}"#);
         assert_eq!(arguments.text(PATH).as_deref(), Some("b"));
-        let arguments = Arguments::from_json(r#"{"path": "a", "path": null}"#.into());
+        let arguments = from_json(r#"{"path": "a", "path": null}"#);
         assert_eq!(arguments.text(PATH), None);
     }
 
     #[test]
     fn commands_can_be_lists() {
-        let command = |json: &str| Arguments::from_json(json.into()).command();
+        let command = |json: &str| from_json(json).command();
         assert_eq!(command(r#"{"cmd": ["ls", "-l"]}"#).as_deref(), Some("ls -l"));
         assert_eq!(command(r#"{"command": ["bash", "-lc", "cat f"]}"#).as_deref(), Some("cat f"));
         assert_eq!(command(r#"{"command": ["ls", 1]}"#), None);
