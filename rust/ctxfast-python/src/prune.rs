@@ -10,6 +10,8 @@ use ctxfast::steps;
 use ctxfast::stub::{Old, Remark, is_stub, stub, with_id};
 use ctxfast::tools::{Arguments, Call, KEYS, Members, Tool, Value, begins_as_failure, exit_code, members_of};
 use ctxfast::transcript::{Kind, Transcript};
+use memchr::memchr;
+use memchr::memmem::Finder;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString};
@@ -236,6 +238,8 @@ struct Reader<'a, 'py> {
     fixed: Option<Stub>,
     /// What the policy says of tools' names.
     named: HashMap<String, Named>,
+    /// The path that was sought last.
+    sought: Option<(String, Finder<'static>)>,
 }
 
 /// What the policy says of a tool's name.
@@ -261,7 +265,18 @@ impl<'a, 'py> Reader<'a, 'py> {
         }
         let contents = places.iter().map(|_| None).collect();
         let pairs = Pairs::of(&list.transcript, End::OfPart);
-        Self { list, items, counter, policy, pairs, places, contents, fixed: None, named: HashMap::new() }
+        Self {
+            list,
+            items,
+            counter,
+            policy,
+            pairs,
+            places,
+            contents,
+            fixed: None,
+            named: HashMap::new(),
+            sought: None,
+        }
     }
 
     /// The call that an output answers.
@@ -497,14 +512,18 @@ impl Source for Reader<'_, '_> {
         let Some(arguments) = self.called(output).and_then(|called| called.arguments.as_ref()) else {
             return Ok(false);
         };
+        let Some(json) = one_byte_text(arguments) else { return Ok(true) };
+        let (_, finder) = match &self.sought {
+            Some(sought) if sought.0 == path => sought,
+            _ => {
+                // a shell may have been in the directory
+                let name = path.rsplit('/').next().unwrap_or(path);
+                self.sought.insert((path.to_owned(), Finder::new(name).into_owned()))
+            }
+        };
         // JSON may write other characters in other ways
         let is_plain = path.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\');
-        match one_byte_text(arguments) {
-            Some(json) if is_plain && !json.contains(&b'\\') => {
-                Ok(json.windows(path.len().max(1)).any(|part| part == path.as_bytes()))
-            }
-            _ => Ok(true),
-        }
+        Ok(!is_plain || finder.find(json).is_some() || memchr(b'\\', json).is_some())
     }
 
     fn stub(&mut self, output: usize, facts: &Facts, remark: Option<Remark>) -> Read<Stub> {

@@ -161,7 +161,7 @@ pub fn plan<S: Source>(
         source,
         facts: vec![None; outputs.len()],
         released: Vec::new(),
-        unzoned: Vec::new(),
+        unzoned: None,
         index: None,
         plain: HashMap::new(),
     };
@@ -195,8 +195,8 @@ struct Planner<'a, S> {
     source: &'a mut S,
     facts: Vec<Option<Rc<Facts>>>,
     released: Vec<usize>,
-    /// Without the zone of tokens.
-    unzoned: Vec<usize>,
+    /// Without the zone of tokens; made when it is first needed.
+    unzoned: Option<Rc<Vec<usize>>>,
     index: Option<Rc<Index>>,
     /// Stubs that were made for a decision and are not used yet.
     plain: HashMap<usize, Stub>,
@@ -205,7 +205,6 @@ struct Planner<'a, S> {
 impl<S: Source> Planner<'_, S> {
     fn plan(&mut self) -> Result<Plan, S::Error> {
         self.released = self.release(Guards::All)?;
-        self.unzoned = self.release(Guards::NoZone)?;
         let mut plan = Plan { rereads: self.rereads()?, ..Plan::default() };
         let n = self.tokens.len();
         let mut large = Vec::new();
@@ -219,7 +218,7 @@ impl<S: Source> Planner<'_, S> {
             plan.blocked_by = (!aged.is_empty()).then_some(Block::Trigger);
             return Ok(plan);
         }
-        let reach = self.reach(&large, &aged);
+        let reach = self.reach(&large, &aged)?;
         let mut starters = None;
         if self.enough(&reach) {
             let found = self.starters(&reach, &aged)?;
@@ -255,13 +254,21 @@ impl<S: Source> Planner<'_, S> {
         Ok(released(self.rules, self.timeline, self.outputs, &rooms, guards))
     }
 
-    /// Outputs that could count towards a batch.
-    fn reach(&self, large: &[usize], aged: &[usize]) -> Vec<usize> {
-        if self.rules.superseded != Superseded::Start {
-            return aged.to_vec();
+    fn unzoned(&mut self) -> Result<Rc<Vec<usize>>, S::Error> {
+        if self.unzoned.is_none() {
+            self.unzoned = Some(Rc::new(self.release(Guards::NoZone)?));
         }
-        let early = |number: usize| self.unzoned.get(number).is_some_and(|&time| time != NEVER);
-        large.iter().copied().filter(|&number| early(number)).collect()
+        Ok(self.unzoned.clone().unwrap_or_default())
+    }
+
+    /// Outputs that could count towards a batch.
+    fn reach(&mut self, large: &[usize], aged: &[usize]) -> Result<Vec<usize>, S::Error> {
+        if self.rules.superseded != Superseded::Start {
+            return Ok(aged.to_vec());
+        }
+        let unzoned = self.unzoned()?;
+        let early = |number: usize| unzoned.get(number).is_some_and(|&time| time != NEVER);
+        Ok(large.iter().copied().filter(|&number| early(number)).collect())
     }
 
     fn is_released(&self, number: usize) -> bool {
@@ -499,7 +506,7 @@ impl<S: Source> Planner<'_, S> {
             return Ok(joiners);
         }
         let start = self.released.partition_point(|&released| released <= time);
-        let end = self.unzoned.partition_point(|&released| released <= time);
+        let end = self.unzoned()?.partition_point(|&released| released <= time);
         for number in start..end {
             let facts = self.facts(number)?;
             if facts.call.read.is_none() || facts.failed || facts.kept || self.is_stub(number)? {
@@ -586,13 +593,14 @@ impl<S: Source> Planner<'_, S> {
                 return Ok(Some(Block::ProtectedTurns));
             }
         }
-        let early = |number: &usize| self.unzoned.get(*number).is_some_and(|&time| time != NEVER);
-        Ok(match (aged.is_empty(), starters) {
-            (false, Some(0)) => Some(Block::Kept),
-            (false, _) => Some(Block::Threshold),
-            (true, _) if large.iter().any(early) => Some(Block::ProtectedTokens),
-            (true, _) => (!large.is_empty()).then_some(Block::ProtectedSteps),
-        })
+        if !aged.is_empty() {
+            return Ok(Some(if starters == Some(0) { Block::Kept } else { Block::Threshold }));
+        }
+        let unzoned = self.unzoned()?;
+        let early = |number: &usize| unzoned.get(*number).is_some_and(|&time| time != NEVER);
+        let in_zone = large.iter().any(early);
+        let block = if in_zone { Block::ProtectedTokens } else { Block::ProtectedSteps };
+        Ok((!large.is_empty()).then_some(block))
     }
 
     /// Outputs of the newest step that read lines again of which every copy had been replaced.

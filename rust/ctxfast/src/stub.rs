@@ -143,7 +143,7 @@ pub fn stub(old: Old<'_>, remark: Option<Remark>) -> String {
 /// An output without the header that Codex puts in front of it.
 fn body(text: Text<'_>) -> Text<'_> {
     const END: &str = "\nOutput:\n";
-    if !["Chunk ID:", "Wall time:", "Exit code:"].iter().any(|start| text.starts_with(start)) {
+    if !text.starts_with_any(&["Chunk ID:", "Wall time:", "Exit code:"]) {
         return text;
     }
     let head = text.slice(0..HEADER);
@@ -361,14 +361,8 @@ fn headings(text: Text<'_>) -> Vec<Text<'_>> {
 
 /// Whether a line begins like a definition, and is more than the opening of a list.
 fn is_definition(line: Text<'_>) -> bool {
-    // the first character is compared first: most lines begin with none of them
-    let Some(first) = line.at(0).and_then(|point| u8::try_from(point).ok()).filter(u8::is_ascii_alphabetic)
-    else {
-        return false;
-    };
-    let begins = |start: &&str| start.as_bytes().first() == Some(&first) && line.starts_with(start);
     let last = line.chars().checked_sub(1).and_then(|last| line.at(last));
-    DEFINITIONS.iter().any(begins) && last != Some('('.into())
+    line.starts_with_any(&DEFINITIONS) && last != Some('('.into())
 }
 
 fn without_indent(line: Text<'_>) -> Text<'_> {
@@ -404,15 +398,23 @@ fn without_number(line: Text<'_>) -> Text<'_> {
 }
 
 /// The last two lines that speak of an error, if there can be any, and the last line that says anything.
-fn last_lines(text: Text<'_>, errors: bool) -> Vec<Text<'_>> {
+fn last_lines(text: Text<'_>, can_be_errors: bool) -> Vec<Text<'_>> {
+    let most = if can_be_errors { KEY_LINES - 1 } else { 0 };
+    let (mut last, mut errors) = (None, Vec::new());
     let says = |line: &Text<'_>| is_telling(*line) && code_in(line.slice(0..LOOK)).is_none();
-    let recent = || text.lines().rev().take(NEWEST).filter(says);
-    let speaks = |line: &Text<'_>| errors && speaks_of_error(*line);
-    let last = recent().next().filter(|line| !speaks(line));
-    let errors = if errors { KEY_LINES - 1 } else { 0 };
-    let mut lines: Vec<_> = last.into_iter().chain(recent().filter(speaks).take(errors)).collect();
-    lines.reverse();
-    lines
+    for (place, line) in text.lines().rev().take(NEWEST).filter(says).enumerate() {
+        if errors.len() < most && speaks_of_error(line) {
+            errors.push(line);
+        } else if place == 0 {
+            last = Some(line);
+        }
+        if errors.len() == most {
+            break;
+        }
+    }
+    errors.reverse();
+    errors.extend(last);
+    errors
 }
 
 /// Whether one of the words for errors occurs, but not in an option, and not to say that there are none.
@@ -456,8 +458,7 @@ fn is_telling(line: Text<'_>) -> bool {
         })
     };
     let start = without_indent(line);
-    (0..line.chars()).filter(is_letter).take(2).count() == 2
-        && !WRAPPERS.iter().any(|wrapper| start.starts_with(wrapper))
+    (0..line.chars()).filter(is_letter).take(2).count() == 2 && !start.starts_with_any(&WRAPPERS)
 }
 
 fn begins_with(text: &[u8], word: &[u8]) -> bool {

@@ -164,6 +164,13 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Whether a text begins with one of several that begin with ASCII; most texts are told from them by one character.
+    #[must_use]
+    pub fn starts_with_any(self, starts: &[&str]) -> bool {
+        let Some(first) = self.at(0).and_then(|point| u8::try_from(point).ok()) else { return false };
+        starts.iter().any(|start| start.as_bytes().first() == Some(&first) && self.starts_with(start))
+    }
+
     /// Whether two texts have the same characters.
     #[must_use]
     pub fn same(self, other: Text<'_>) -> bool {

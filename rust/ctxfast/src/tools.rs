@@ -524,7 +524,7 @@ const FAILURES: [&str; 9] = [
 /// Whether the output of a tool that runs nothing begins like a failure.
 #[must_use]
 pub fn begins_as_failure(output: Text<'_>) -> bool {
-    FAILURES.iter().any(|start| output.starts_with(start))
+    output.starts_with_any(&FAILURES)
 }
 
 /// The exit code that one of the first lines of an output, or the last one, names.
@@ -543,8 +543,12 @@ pub fn exit_code(output: Text<'_>) -> Option<i64> {
 
 /// The exit code that a line names.
 pub(crate) fn code_in(line: Text<'_>) -> Option<i64> {
-    if matches!(line, Text::Ucs1(units) if !units.windows(2).any(|pair| pair.eq_ignore_ascii_case(b"ex"))) {
-        return None;
+    if let Text::Ucs1(units) = line {
+        let mut places =
+            memchr::memchr2_iter(b'x', b'X', units).filter_map(|place| units.get(place.checked_sub(1)?));
+        if !places.any(|before| before.eq_ignore_ascii_case(&b'e')) {
+            return None; // as of most lines
+        }
     }
     let mut bytes = Vec::with_capacity(line.chars());
     // what is no ASCII matches nothing

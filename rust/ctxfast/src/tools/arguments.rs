@@ -87,10 +87,13 @@ impl Arguments {
     /// Reads JSON. What is no object has no members.
     #[must_use]
     pub fn from_json(json: Text<'_>, members: Members) -> Self {
-        let json = json.as_well_formed();
-        let mut reader = serde_json::Deserializer::from_str(&json);
-        let read = members.deserialize(&mut reader).and_then(|arguments| reader.end().map(|()| arguments));
-        read.unwrap_or_else(|_| Self { raw: Some(json.into_owned()), ..Self::default() })
+        let read = match json {
+            Text::Ucs1(ascii) if ascii.is_ascii() => {
+                members.read(serde_json::Deserializer::from_slice(ascii))
+            }
+            _ => members.read(serde_json::Deserializer::from_str(&json.as_well_formed())),
+        };
+        read.unwrap_or_else(|_| Self { raw: Some(json.to_well_formed()), ..Self::default() })
     }
 
     /// Sets the member with a key, given as its place in [`KEYS`]; the last one counts.
@@ -197,6 +200,17 @@ pub enum Members {
     Known,
     /// All: of a tool that we do not know the first ones say what the call was about.
     All,
+}
+
+impl Members {
+    fn read<'de>(
+        self,
+        mut json: serde_json::Deserializer<impl serde_json::de::Read<'de>>,
+    ) -> serde_json::Result<Arguments> {
+        let arguments = self.deserialize(&mut json)?;
+        json.end()?;
+        Ok(arguments)
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Members {
