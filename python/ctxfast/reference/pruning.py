@@ -26,6 +26,7 @@ from ctxfast.reference.tools import (
 
 ERRORS_WHOLE, ERROR_TOKENS = 10, 4_000  # unresolved errors that stay whole
 SAMPLE = 24  # characters of both ends by which an output is known again
+REREADS = 16  # outputs of the newest step that are looked at for what they read again
 LATER_READS = 64  # of a file that are looked at for one that covers an earlier read
 ANTHROPIC = CachePrices()
 REMARKS = {"covered": "read again later", "edited": "edited later"}
@@ -221,13 +222,25 @@ class Pruning:
 
     def apply_again(self, previous: Report) -> None:
         """Replaces what an earlier call has replaced."""
+        numbers = {(output.index, output.place): number for number, output in enumerate(self.outputs)}
         waiting: dict[tuple[str, str, int, str], list[Edit]] = {}
-        for edit in reversed(previous.items):
-            waiting.setdefault((edit.call_id, edit.tool, edit.characters, edit.sample), []).append(edit)
-        for number, output in enumerate(self.outputs):
-            edits = waiting.get((output.call_id, output.tool, len(output.text), output.sample))
-            if edits and self.is_smaller(output, edits[-1].stub):
-                self.replace(number, edits.pop(), new=False)
+        for edit in previous.items:
+            known = (edit.call_id, edit.tool, edit.characters, edit.sample)
+            number = numbers.get((edit.index, edit.place), -1)
+            is_there = number >= 0 and number not in self.edits and self.known_by(number) == known
+            if is_there and self.is_smaller(self.outputs[number], edit.stub):
+                self.replace(number, edit, new=False)
+            else:
+                waiting.setdefault(known, []).append(edit)
+        for number, output in enumerate(self.outputs):  # the list has become shorter in front
+            edits = waiting.get(self.known_by(number))
+            if number not in self.edits and edits and self.is_smaller(output, edits[0].stub):
+                self.replace(number, edits.pop(0), new=False)
+
+    def known_by(self, number: int) -> tuple[str, str, int, str]:
+        """By what an output is known again."""
+        output = self.outputs[number]
+        return output.call_id, output.tool, len(output.text), output.sample
 
     def is_smaller(self, output: Output, text: str) -> bool:
         """Whether a stub is shorter than an output and has fewer tokens."""
@@ -525,9 +538,9 @@ class Pruning:
     def find_rereads(self) -> Iterator[int]:
         """Messages of the newest step that read lines again of which every copy had been replaced."""
         newest = self.responses[-1] if self.responses else len(self.messages)
-        for output in self.outputs:
+        for output in [output for output in self.outputs if output.index >= newest][:REREADS]:
             read = output.call.read
-            if output.index < newest or read is None or output.failed or output.is_stub:
+            if read is None or output.failed or output.is_stub:
                 continue
             path, first, last = read
             copies = [
@@ -569,9 +582,14 @@ class Pruning:
                 messages[index], tokens[index] = self.messages[index], self.tokens[index]
                 edits = {number: edit for number, edit in edits.items() if number not in numbers}
                 continue
-            for number in numbers[:-1]:
-                rest -= edits[number].before - edits[number].after
-            edits[numbers[-1]] = replace(edits[numbers[-1]], after=edits[numbers[-1]].before - rest)
+            saved = []
+            for number in numbers:
+                saved.append(min(edits[number].before - edits[number].after, rest))
+                rest -= saved[-1]
+            for place, number in enumerate(numbers):
+                more = min(edits[number].before - saved[place], rest)
+                edits[number] = replace(edits[number], after=edits[number].before - saved[place] - more)
+                rest -= more
         fresh = [edit.index for edit in edits.values() if edit.new]
         first = min(fresh, default=None)
         report = Report(

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from ctxfast.reference.reading import dump
-
 READ, EDIT, COMMAND, AGENT, OTHER = "read", "edit", "command", "agent", "other"
 
+LARGEST = 1.7976931348623157e308
+DEEPEST = 127  # levels of JSON
 END = 2**31 - 1  # the last line of a file, however long it is
 SPACE = " \t\n\r\f\v"
 QUOTES = "'\""
@@ -121,10 +121,21 @@ def fields_of(arguments: object, *, whole: bool) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return {}
         if isinstance(arguments, dict):
-            looked_at = arguments if whole else [list(arguments), [arguments.get(key) for key in WANTED]]
-            wanted = dump(looked_at)
-            return arguments if well_formed(wanted) == wanted else {}
+            looked_at = [*arguments, *(value for key, value in arguments.items() if whole or key in WANTED)]
+            return arguments if all(is_readable(value) for value in looked_at) else {}
     return arguments if isinstance(arguments, dict) else {}
+
+
+def is_readable(value: object, depth: int = 1) -> bool:
+    """Whether a value of JSON has well-formed texts, numbers that a float can hold, and not too many levels."""
+    if isinstance(value, str):
+        return well_formed(value) == value
+    if isinstance(value, (int, float)):
+        return abs(value) <= LARGEST
+    if isinstance(value, (list, dict)):
+        items = [*value, *value.values()] if isinstance(value, dict) else value
+        return depth < DEEPEST and all(is_readable(item, depth + 1) for item in items)
+    return True
 
 
 def well_formed(text: str) -> str:

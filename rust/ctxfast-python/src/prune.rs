@@ -1,9 +1,9 @@
 //! Old tool outputs as stubs: reads the list, lets the core decide, writes a new one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use ctxfast::pairs::{End, Pairs};
-use ctxfast::part::{Kind as Piece, Role};
+use ctxfast::part::Kind as Piece;
 use ctxfast::plan::{Facts, Plan, Replacement, Stub};
 use ctxfast::prune::{Output, Source, Timeline, plan};
 use ctxfast::steps;
@@ -198,6 +198,9 @@ impl<'py> Visit<'py> for Noter<'_, 'py> {
     }
 }
 
+/// By what an output is known again: its call's id, the tool, its characters, how it begins and ends.
+type Known = (String, String, usize, String);
+
 /// A tool output itself.
 struct Content<'py> {
     /// The message or the block that holds it.
@@ -234,6 +237,8 @@ struct Reader<'a, 'py> {
     /// The message of each output, and which of its results it is.
     places: Vec<(usize, usize)>,
     contents: Vec<Option<Content<'py>>>,
+    /// What holds the results of the message that was asked for last.
+    holders: Option<(usize, Vec<Bound<'py, PyAny>>)>,
     /// The fixed stub and its tokens.
     fixed: Option<Stub>,
     /// What the policy says of tools' names.
@@ -273,6 +278,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             pairs,
             places,
             contents,
+            holders: None,
             fixed: None,
             named: HashMap::new(),
             sought: None,
@@ -290,15 +296,16 @@ impl<'a, 'py> Reader<'a, 'py> {
         transcript.results().get(output).map_or_else(String::new, |&id| transcript.id_text(id))
     }
 
-    fn message(&self, output: usize) -> Read<(Bound<'py, PyAny>, usize, usize)> {
-        let (index, place) = self.places.get(output).copied().unwrap_or_default();
-        Ok((self.items.get(index)?, index, place))
-    }
-
     fn content(&mut self, output: usize) -> Read<&Content<'py>> {
         if !matches!(self.contents.get(output), Some(Some(_))) {
-            let (message, index, place) = self.message(output)?;
-            let content = Content::of(&message, place).at_index(index).at_key("messages")?;
+            let (index, place) = self.places.get(output).copied().unwrap_or_default();
+            if self.holders.as_ref().is_none_or(|(known, _)| *known != index) {
+                let holders = write::results(&self.items.get(index)?).at_index(index).at_key("messages")?;
+                self.holders = Some((index, holders));
+            }
+            let holder = self.holders.as_ref().and_then(|(_, holders)| holders.get(place)).cloned();
+            let holder = holder.ok_or_else(|| Error::wrong_value("a tool output", "none".to_owned()))?;
+            let content = Content::of(holder).at_index(index).at_key("messages")?;
             if let Some(slot) = self.contents.get_mut(output) {
                 *slot = Some(content);
             }
@@ -340,42 +347,56 @@ impl<'a, 'py> Reader<'a, 'py> {
         outputs: &mut [Output],
         tokens: &mut [u64],
     ) -> Read<Vec<(usize, Edit)>> {
-        let mut waiting: HashMap<&str, Vec<&Edit>> = HashMap::new();
-        for edit in previous.items.iter().rev() {
-            waiting.entry(edit.call_id.as_str()).or_default().push(edit);
-        }
         let mut edits = Vec::new();
-        if waiting.is_empty() {
-            return Ok(edits);
-        }
-        for (number, output) in outputs.iter_mut().enumerate() {
-            let Some(known) = waiting.get_mut(self.call_id(number).as_str()) else { continue };
-            if known.is_empty() {
-                continue;
+        let mut waiting: HashMap<Known, VecDeque<&Edit>> = HashMap::new();
+        let mut apply = |reader: &mut Self, number: usize, edit: &Edit| -> Read<bool> {
+            let Some(output) = outputs.get_mut(number).filter(|output| !output.replaced) else {
+                return Ok(false);
+            };
+            let counter = reader.counter;
+            let content = reader.content(number)?;
+            let after = counter.output_tokens(content.text.py(), &edit.stub)?;
+            if after >= output.tokens || !content.is_longer_than(&edit.stub) {
+                return Ok(false);
             }
-            let (tool, counter) = (self.tool(number)?, self.counter);
-            let content = self.content(number)?;
-            let (characters, sample) = (chars(&content.text), content.sample());
-            let is_same =
-                |edit: &&Edit| edit.characters == characters && edit.tool == tool && edit.sample == sample;
-            let Some(at) = known.iter().rposition(is_same) else { continue };
-            let Some(stub) = known.get(at).map(|edit| edit.stub.as_str()) else { continue };
-            let after = counter.output_tokens(content.text.py(), stub)?;
-            if after >= output.tokens || !content.is_longer_than(stub) {
-                continue;
-            }
-            let edit = known.remove(at);
-            let (index, place) = self.places.get(number).copied().unwrap_or_default();
-            edits.push((
-                number,
-                Edit { index, place, before: output.tokens, after, new: false, ..edit.clone() },
-            ));
+            let (index, place) = reader.places.get(number).copied().unwrap_or_default();
+            let before = output.tokens;
+            edits.push((number, Edit { index, place, before, after, new: false, ..edit.clone() }));
             if let Some(tokens) = tokens.get_mut(output.message) {
-                *tokens = (*tokens + after).saturating_sub(output.tokens);
+                *tokens = (*tokens + after).saturating_sub(before);
             }
             (output.tokens, output.replaced) = (after, true);
+            Ok(true)
+        };
+        for edit in &previous.items {
+            let known = (edit.call_id.clone(), edit.tool.clone(), edit.characters, edit.sample.clone());
+            if let Ok(number) = self.places.binary_search(&(edit.index, edit.place))
+                && self.known_by(number)? == known
+                && apply(self, number, edit)?
+            {
+                continue;
+            }
+            waiting.entry(known).or_default().push_back(edit);
+        }
+        if !waiting.is_empty() {
+            // the list has become shorter in front
+            for number in 0..self.places.len() {
+                if let Some(known) = waiting.get_mut(&self.known_by(number)?)
+                    && let Some(edit) = known.front()
+                    && apply(self, number, edit)?
+                {
+                    known.pop_front();
+                }
+            }
         }
         Ok(edits)
+    }
+
+    /// By what an output is known again.
+    fn known_by(&mut self, output: usize) -> Read<Known> {
+        let (call_id, tool) = (self.call_id(output), self.tool(output)?);
+        let content = self.content(output)?;
+        Ok((call_id, tool, chars(&content.text), content.sample()))
     }
 
     /// Saves an output and says by what it is replaced; nothing if the id makes the stub too long.
@@ -438,8 +459,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         }
     }
 
-    /// Writes the stubs into `messages`; returns the tokens of each message. Tokens are rounded for each message: so that
-    /// the edits add up, the last one in a message gets what is left.
+    /// Writes the stubs into `messages`; returns the tokens of each message.
     fn write(
         &mut self,
         messages: &Bound<'py, PyList>,
@@ -459,16 +479,27 @@ impl<'a, 'py> Reader<'a, 'py> {
                 continue;
             }
             messages.set_item(index, message)?;
-            if let (Some(after), Some((last, others))) = (after.get_mut(index), edits.split_last_mut()) {
-                let by_others: u64 =
-                    others.iter().map(|(_, edit)| edit.before.saturating_sub(edit.after)).sum();
-                let by_last = after.saturating_sub(tokens).saturating_sub(by_others);
-                last.1.after = last.1.before.saturating_sub(by_last);
+            if let Some(after) = after.get_mut(index) {
+                share(edits, after.saturating_sub(tokens));
                 *after = tokens;
             }
         }
         edits.retain(|(_, edit)| lost.binary_search(&edit.index).is_err());
         Ok(after)
+    }
+}
+
+/// Shares what a message saves among its edits: tokens are rounded once for each message, and the edits must add up.
+fn share(edits: &mut [(usize, Edit)], mut rest: u64) {
+    for (_, edit) in edits.iter_mut() {
+        let saved = edit.before.saturating_sub(edit.after).min(rest);
+        edit.after = edit.before - saved;
+        rest -= saved;
+    }
+    for (_, edit) in edits {
+        let more = edit.after.min(rest);
+        edit.after -= more;
+        rest -= more;
     }
 }
 
@@ -546,13 +577,9 @@ impl Source for Reader<'_, '_> {
 }
 
 impl<'py> Content<'py> {
-    /// The result of a message that stands at a place among its results.
-    fn of(message: &Bound<'py, PyAny>, place: usize) -> Read<Self> {
-        let holder = match read::role(message)? {
-            Role::User => write::result_block(message, place)?.unwrap_or_else(|| message.clone()),
-            _ => message.clone(),
-        };
-        let py = message.py();
+    /// What a message or a block holds.
+    fn of(holder: Bound<'py, PyAny>) -> Read<Self> {
+        let py = holder.py();
         let content = fields::get(&holder, intern!(py, "content"))?;
         let (text, attachments) = match &content {
             Some(content) => read::text_of(content)?,

@@ -21,7 +21,7 @@ fn as_dict<'py>(value: &Bound<'py, PyAny>) -> Read<Bound<'py, PyDict>> {
     Ok(copy)
 }
 
-/// A message with stubs in the place of its tool results, given by their places among them. Everything else is the same.
+/// A message with stubs in the place of its tool results, given by their places among them, ascending. Everything else is the same.
 pub(crate) fn with_stubs<'py>(
     message: &Bound<'py, PyAny>,
     stubs: &[(usize, &str)],
@@ -40,11 +40,11 @@ pub(crate) fn with_stubs<'py>(
     if let Some(content) = &content
         && let Some(items) = Items::of(content)
     {
-        let mut place = 0;
+        let (mut place, mut stubs) = (0, stubs.iter().peekable());
         items.each(|part| {
             if is_tool_result(&part)? {
                 place += 1;
-                if let Some((_, stub)) = stubs.iter().find(|(at, _)| *at + 1 == place) {
+                if let Some((_, stub)) = stubs.next_if(|(at, _)| *at + 1 == place) {
                     let block = as_dict(&part)?;
                     if let Some(content) = fields::get(&part, key)? {
                         block.set_item(key, with_text(&content, stub)?)?;
@@ -88,26 +88,23 @@ fn with_text<'py>(content: &Bound<'py, PyAny>, text: &str) -> Read<Bound<'py, Py
     Ok(PyList::new(py, [part])?.into_any())
 }
 
-/// The block of a user message that is its tool result with that number.
-pub(crate) fn result_block<'py>(
-    message: &Bound<'py, PyAny>,
-    number: usize,
-) -> Read<Option<Bound<'py, PyAny>>> {
-    let (mut found, mut place) = (None, 0);
+/// What holds the tool results of a message: itself, or blocks of a user message.
+pub(crate) fn results<'py>(message: &Bound<'py, PyAny>) -> Read<Vec<Bound<'py, PyAny>>> {
+    if read::role(message)? != Role::User {
+        return Ok(vec![message.clone()]);
+    }
+    let mut results = Vec::new();
     if let Some(content) = fields::get(message, intern!(message.py(), "content"))?
         && let Some(parts) = Items::of(&content)
     {
         parts.each(|part| {
-            if found.is_none() && is_tool_result(&part)? {
-                if place == number {
-                    found = Some(part);
-                }
-                place += 1;
+            if is_tool_result(&part)? {
+                results.push(part);
             }
             Ok(())
         })?;
     }
-    Ok(found)
+    Ok(results)
 }
 
 /// A user message without its tool results: the same keys, the same remaining parts.

@@ -21,6 +21,8 @@ use released::{Guards, NEVER, released, step_old, turn_old};
 /// Unresolved errors that stay whole, and the tokens that they may have together.
 const ERRORS_WHOLE: usize = 10;
 const ERROR_TOKENS: u64 = 4_000;
+/// Outputs of the newest step that are looked at for what they read again.
+const REREADS: usize = 16;
 /// Later reads of a file that are looked at for one that covers an earlier read.
 const LATER_READS: usize = 64;
 
@@ -608,7 +610,7 @@ impl<S: Source> Planner<'_, S> {
         let newest = self.timeline.responses.last().copied().unwrap_or(self.tokens.len());
         let first = self.outputs.partition_point(|output| output.message < newest);
         let mut rereads = Vec::new();
-        for number in first..self.outputs.len() {
+        for number in (first..self.outputs.len()).take(REREADS) {
             let facts = self.facts(number)?;
             let Some((path, lines)) = &facts.call.read else { continue };
             if facts.failed || self.is_stub(number)? {
