@@ -46,7 +46,8 @@ use crate::write;
 /// that free so many each, counted from the start of the list: the same ones on every call, whatever is appended.
 ///
 /// **Stable.** `"auto"` does not know what was decided before unless it is told: go on with the list that it gave, or pass
-/// the full list again and the report of the last call as `previous`, whose stubs are put in first.
+/// the full list again and the report of the last call as `previous`, whose stubs are put in first. A number needs
+/// neither; with either, its batches are counted from what is no stub yet.
 ///
 /// **Nothing is lost.** With a `store`, anything with a method `save(text) -> id`, each output is saved before it is
 /// replaced (content that is no string as its JSON), and the stub names the id. What `save` raises is raised: then
