@@ -8,6 +8,7 @@ sessions are made, `strategies.py` how to run many more of them.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import fnmatch
 import json
 import pickle
@@ -40,7 +41,7 @@ from strategies import Message, Pair, Record, as_object, json_values, same, shor
 from test_reference import any_place, junk, outcome, spoilt
 
 import ctxfast
-from ctxfast import TokenCounter, reference
+from ctxfast import EstimatorConfig, TokenCounter, reference
 from ctxfast.policy import TOOL_KINDS, PrunePolicy
 from ctxfast.shrinking import Report
 
@@ -321,9 +322,7 @@ def test_what_is_protected_stays(messages: list[Message], options: Options, pair
         assert sum(answer > item.index for answer in answers) >= max(policy.protected_steps, 1)
         assert number < len(found) - policy.protected_results
         assert sum(turn > item.index for turn in opened) >= policy.protected_turns
-        if policy.superseded == "off":
-            assert item.reason in ("aged", "error")
-        if item.reason in ("aged", "error"):
+        if item.reason in ("aged", "error") or policy.superseded == "off":
             assert sum(old.tokens for old in found[number:]) > zone
         assert not found[number].text.startswith((MARK, "[Old tool result content cleared]"))
         assert not is_on(policy.keep_tools, item.tool, item.kind)
@@ -380,6 +379,24 @@ def test_pruning_twice_changes_nothing(messages: list[Message], options: Options
     assert [item.stub for item in with_report.report.items] == [item.stub for item in once.report.items]
 
 
+def wide(results: int, characters: int) -> list[Message]:
+    """A response with so many calls, whose results are in one message."""
+    uses = [{"type": "tool_use", "id": f"c{i}", "name": "read", "input": {}} for i in range(results)]
+    texts = [{"type": "tool_result", "tool_use_id": f"c{i}", "content": "x" * characters} for i in range(results)]
+    return [{"role": "assistant", "content": uses}, {"role": "user", "content": texts}, {"role": "assistant"}]
+
+
+@pytest.mark.xfail(reason="what is lost in rounding a message is more than the last of its edits can bear")
+@pytest.mark.parametrize(("results", "stub"), [(10, "y" * 800), (20, "y" * 900), (20, None)])
+def test_savings_add_up_where_counts_are_coarse(results: int, stub: str | None) -> None:
+    """Each output has two tokens and its stub one, but a message is rounded once."""
+    config = EstimatorConfig(chars_per_token=1000, message_overhead=0)
+    pair: Pair = TokenCounter.flat(config), reference.FlatCounter(config)
+    got, _ = prune(wide(results, 1001), pair, {"policy": dataclasses.replace(ALL_AT_ONCE, stub=stub)})
+    assert sum(item.before - item.after for item in got.report.items) == got.report.saved
+    assert all(item.after <= item.before for item in got.report.items)
+
+
 # --------------------------------------------------------------------------------------------- lists that grow
 
 
@@ -408,6 +425,28 @@ def test_with_the_last_report_stubs_stay(messages: list[Message], stride: int, o
             }
         assert got.report.earliest_changed_index == min((i.index for i in got.report.items if i.new), default=None)
         last = got, expected
+
+
+@pytest.mark.xfail(
+    reason="edits are known again by id, tool and text alone: that of a later output goes to an earlier one"
+)
+@pytest.mark.parametrize(
+    ("first", "faults"), [("decision.md", {}), ("a.py", {"is_error": True})], ids=["a path that is kept", "an error"]
+)
+def test_equal_outputs_of_different_calls(first: str, faults: Message) -> None:
+    """Ids repeat, and the same text came twice; the first of the two stays by a rule."""
+    texts: list[tuple[str, Message]] = [(first, faults), ("a.py", {})]
+    messages = [
+        message
+        for path, more in texts
+        for message in answered(called("read", {"path": path}), "the same text\n" * 50, more)
+    ]
+    policy = PrunePolicy(protected_steps=1, protected_tokens=0, prune_threshold=0, batch="all", min_saved=0)
+    once = prune(messages, BY_LENGTH, {"policy": policy})
+    again = prune([*messages, {"role": "user", "content": "go on"}], BY_LENGTH, {"policy": policy}, once)
+    assert [item.index for item in once[0].report.items] == [4]
+    assert [item.index for item in again[0].report.items] == [4]
+    assert again[0].messages[:-1] == once[0].messages
 
 
 @SOME
@@ -675,6 +714,14 @@ def test_stubs_read_arguments_as_the_reference_does(
         fields = splintered(json.dumps(arguments, **form), splinters)
         assume(not NO_FLOAT.search(fields))
     check_stub(only_stub(answered(called(name, fields), FILLER, {})).stub)
+
+
+@pytest.mark.xfail(reason="the core reads nothing in JSON with a number above 1.8e308 under a key that it looks for")
+@pytest.mark.parametrize("number", ["1e309", "-1e309", "1e99999", "1" + "0" * 309])
+@pytest.mark.parametrize("key", ["offset", "filePath", "url"])
+def test_numbers_that_no_float_can_hold(key: str, number: str) -> None:
+    item = only_stub(answered(called("read", f'{{"path": "a.py", "{key}": {number}}}'), FILLER, {}))
+    assert item.stub.startswith(f"{MARK}: read a.py, 101 lines")
 
 
 @given(
