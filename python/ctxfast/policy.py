@@ -68,13 +68,13 @@ class PrunePolicy:
     keep_errors: Literal["open", "all", "none"] = "open"
     """`"open"`: errors stay until the same tool succeeds on the same target: the newest 10 whole, as long as they have
     at most 4,000 tokens together, older ones as their last error line. `"all"`: they stay. `"none"`: like others."""
-    keep_tools: tuple[str, ...] = ("agent", "list", "*decision*", "*adr*", "*ask*user*", "exitplanmode")
+    keep_tools: tuple[str, ...] = ("agent", "list", "*decision*", "adr*", "*_adr*", "*ask*user*", "exitplanmode")
     """Outputs that are never pruned: kinds of tools, or patterns of names (`*` is anything; case does not matter; a
     word that is a kind means that kind, and tools of that name).
     Default: sub-agents' answers, which are summaries already, listings, of which 46 % are needed again, and what users
     have answered and decided."""
-    keep_paths: tuple[str, ...] = ("*decision*", "*adr*")
-    """Outputs about these paths are never pruned, likewise."""
+    keep_paths: tuple[str, ...] = ("*decision*", "adr*", "*/adr/*", "*/adrs/*", "*/adr-*", "*/adr_*", "*/adr0*")
+    """Outputs about these paths are never pruned, likewise. Default: records of decisions."""
     only_tools: tuple[str, ...] | None = None
     """Only outputs of these kinds or names are pruned, likewise. `None`: all that are not kept."""
     tools: tuple[tuple[str, str], ...] = ()

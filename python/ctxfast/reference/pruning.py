@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,10 +12,11 @@ from ctxfast.policy import TOOL_KINDS, CachePrices, PrunePolicy, SupportsSave
 from ctxfast.reference.counting import Counter, check_budget, default_counter
 from ctxfast.reference.reading import OUTPUT, Reading, json_text, read_content, read_fields, read_message
 from ctxfast.reference.structure import STEP, USER, answered_calls, kinds_of_atoms, table
-from ctxfast.reference.stubs import Old, is_stub, stub, with_id
+from ctxfast.reference.stubs import LONGEST_ID, Old, is_stub, shows_files, stub, with_id
 from ctxfast.reference.tools import (
     AGENT,
     COMMAND,
+    END,
     OTHER,
     Call,
     about,
@@ -27,6 +29,7 @@ from ctxfast.reference.tools import (
 ERRORS_WHOLE, ERROR_TOKENS = 10, 4_000  # unresolved errors that stay whole
 SAMPLE = 24  # characters of both ends by which an output is known again
 REREADS = 16  # outputs of the newest step that are looked at for what they read again
+CUT_LINES = 1_000  # from so many lines on a read without an end may have been cut
 LATER_READS = 64  # of a file that are looked at for one that covers an earlier read
 ANTHROPIC = CachePrices()
 REMARKS = {"covered": "read again later", "edited": "edited later"}
@@ -209,7 +212,7 @@ class Pruning:
     def look_at(self, output: Output) -> None:
         """What the output itself says."""
         policy, call, holder = self.policy, output.call, output.holder
-        code = exit_code(output.text) if call.kind in (COMMAND, OTHER) else None
+        code = exit_code(output.text, of_files=shows_files(call)) if call.kind in (COMMAND, OTHER) else None
         output.failed = holder.get("is_error") is True or holder.get("status") == "error" or code not in (None, 0)
         output.failed |= call.kind not in (COMMAND, OTHER, AGENT) and begins_as_failure(output.text)
         output.is_stub = is_stub(output.text, policy.stub)
@@ -232,9 +235,11 @@ class Pruning:
                 self.replace(number, edit, new=False)
             else:
                 waiting.setdefault(known, []).append(edit)
+        newest = self.responses[-1] if self.responses else 0
         for number, output in enumerate(self.outputs):  # the list has become shorter in front
             edits = waiting.get(self.known_by(number))
-            if number not in self.edits and edits and self.is_smaller(output, edits[0].stub):
+            is_seen = output.index < newest and output.call_id != ""
+            if is_seen and number not in self.edits and edits and self.is_smaller(output, edits[0].stub):
                 self.replace(number, edits.pop(0), new=False)
 
     def known_by(self, number: int) -> tuple[str, str, int, str]:
@@ -295,6 +300,8 @@ class Pruning:
         policy, output = self.policy, self.outputs[number]
         if policy.prune_threshold == "auto" or policy.batch == "grid":
             return True
+        if sum(other.tokens for other in self.outputs) <= policy.prune_threshold:
+            return True  # nothing will happen: they need not be looked at
         guarded = turns and policy.protected_turns and self.turn_old(output.index) is None
         return not (output.kept or guarded or (output.failed and policy.keep_errors == "all"))
 
@@ -311,10 +318,10 @@ class Pruning:
         self.stubs = {number for number, output in enumerate(self.outputs) if output.is_stub}
         least = max(policy.min_saved, 1)
         large = [number for number, output in enumerate(self.outputs) if output.tokens >= least and not output.is_stub]
-        aged = [number for number in large if self.released(number) is not None]
         if policy.trigger_tokens is not None and sum(self.now) <= policy.trigger_tokens:
-            self.blocked_by = "trigger_tokens" if aged else None
+            self.blocked_by = "trigger_tokens" if any(output.tokens >= least for output in self.outputs) else None
             return
+        aged = [number for number in large if self.released(number) is not None]
         reach = aged
         if policy.superseded == "start":
             reach = [number for number in large if self.released(number, zone=False) is not None]
@@ -444,7 +451,7 @@ class Pruning:
         read = self.outputs[number].call.read
         if read is None:
             return None
-        path, first, last = read
+        path = read[0]
         seen, edited = 0, None
         for place, later in enumerate(self.outputs[number + 1 :], number + 1):
             if later.index >= time:
@@ -455,7 +462,7 @@ class Pruning:
                 edited = later
             if later.call.read and later.call.read[0] == path and place not in self.stubs:
                 seen += 1
-                if seen <= LATER_READS and later.call.read[1] <= first and later.call.read[2] >= last:
+                if seen <= LATER_READS and covers(later, self.outputs[number]):
                     return "covered"
         if edited is None:
             return None
@@ -500,10 +507,12 @@ class Pruning:
             content = output.holder.get("content")
             stored = self.store.save(content if isinstance(content, str) else json_text(content, "content"))
             if not isinstance(stored, str):
-                raise TypeError(f"store: expected save to give an id as a text, got {stored!r}")
+                raise TypeError(f"store: expected save to give an id as a text, got `{type(stored).__name__}`")
+            if not 0 < len(stored) <= LONGEST_ID or re.search("[^ -~\xa1-\ud7ff\ue000-\U0010ffff]", stored):
+                raise ValueError(f"store: expected save to give an id of 1 to {LONGEST_ID} printable characters")
             if self.policy.stub is None:
                 text = with_id(text, stored)
-            if not self.is_smaller(output, text):
+            if not self.is_enough(number, text):
                 return
         edit = Edit(
             index=output.index,
@@ -603,6 +612,22 @@ class Pruning:
             reread_of_pruned=self.reread,
         )
         return Pruned(messages, report)
+
+
+def covers(later: Output, earlier: Output) -> bool:
+    """Whether the lines of a read are all in a later one: by what was asked for, if the later one can hold them.
+
+    One with less than half of the text says something else ("File unchanged"). One without an end that has a thousand
+    lines may have been cut by the tool: it has the lines that it has.
+    """
+    if later.call.read is None or earlier.call.read is None or 2 * len(later.text) < len(earlier.text):
+        return False
+    (_, first, last), (_, from_line, to_line) = later.call.read, earlier.call.read
+    lines = later.text.count("\n") + 1
+    if last == END and lines >= CUT_LINES:
+        last = first + lines - 1
+        to_line = min(to_line, from_line + earlier.text.count("\n"))
+    return first <= from_line and last >= to_line
 
 
 def nth(positions: Sequence[int], place: int) -> int | None:

@@ -6,11 +6,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ctxfast.reference.tools import COMMAND, EDIT, END, READ, Call, bare, code_in, exit_code, lower, well_formed
+from ctxfast.reference.tools import (
+    COMMAND,
+    EDIT,
+    END,
+    HEADERS,
+    READ,
+    Call,
+    bare,
+    code_in,
+    exit_code,
+    lower,
+    well_formed,
+)
 
 MARK = "[Tool output pruned"  # how a stub begins; PicoClaw's plan begins like this, too
 FOREIGN = ("[Old tool result content cleared]",)  # stubs of OpenCode and Claude Code
-MOST = 400  # characters of a stub
+MOST = 400  # characters of a stub without an id
+LONGEST_ID = 200  # characters
 WIDTH = 80  # characters of a line of what was there
 SUBJECT = 120  # characters of a path, a command, a pattern
 NAME = 40  # characters of a tool's name
@@ -46,7 +59,7 @@ class Old:
 
 def is_stub(text: str, own: str | None = None) -> bool:
     """Whether an output has been replaced before; `own` is the policy's fixed text."""
-    return text.startswith((MARK, *FOREIGN)) or (own is not None and text.startswith(own))
+    return (text.startswith(MARK) and len(text) <= MOST + LONGEST_ID) or text in (*FOREIGN, own)
 
 
 def stub(old: Old, remark: str | None = None) -> str:
@@ -62,7 +75,7 @@ def stub(old: Old, remark: str | None = None) -> str:
     if call.read is not None and is_part:
         last = "the end" if call.read[2] == END else f"{call.read[2]}"
         facts.append(f"lines {call.read[1]} to {last}")
-    code = exit_code(text) if call.kind in (COMMAND, "other") else None
+    code = exit_code(text, of_files=shows_files(call)) if call.kind in (COMMAND, "other") else None
     if code is not None:
         facts.append(f"exit code {code}")
     elif old.failed:
@@ -90,7 +103,7 @@ def stub(old: Old, remark: str | None = None) -> str:
 def with_id(text: str, store_id: str) -> str:
     """A stub with the id under which the output has been saved: the last fact. Lines for which there is no room go."""
     facts, *lines = text.split("\n")
-    result = f"{facts.removesuffix(']')}, saved as {printable(store_id, SUBJECT)}]"
+    result = f"{facts.removesuffix(']')}, saved as {store_id}]"
     for line in lines:
         if len(result) + 1 + len(line) > MOST:
             break
@@ -100,7 +113,7 @@ def with_id(text: str, store_id: str) -> str:
 
 def body(text: str) -> str:
     """An output without the header that Codex puts in front of it."""
-    if text.startswith(("Chunk ID:", "Wall time:", "Exit code:")):
+    if text.startswith(HEADERS):
         found = text[:HEADER].find("\nOutput:\n")
         if found >= 0:
             return text[found + len("\nOutput:\n") :]
@@ -123,6 +136,11 @@ def hits(text: str) -> str:
     if not matches:
         return plural(len(filled), "hit")
     return plural(matches, "match", "matches") + (f" in {plural(files, 'file')}" if files else "")
+
+
+def shows_files(call: Call) -> bool:
+    """Whether the output of a command is text of files."""
+    return call.read is not None or call.shows is not None
 
 
 def subject_of(call: Call) -> str:

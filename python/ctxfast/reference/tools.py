@@ -267,10 +267,12 @@ def patched(patch: str) -> tuple[str, ...]:
 
 
 EDGE = 200  # characters of a line that are looked at for an exit code
-HEAD = 5  # lines at the start of an output that are
+HEAD = 5  # lines of a header that are
+HEADERS = ("Chunk ID:", "Wall time:", "Exit code:")  # how the header begins that Codex puts in front of an output
 FAILURES = (
     *("<tool_use_error>", "Error:", "ERROR:", "### Error", "Error executing", "Error calling"),
-    *("apply_patch verification failed", "Could not find", "The user doesn't want to proceed"),
+    *("apply_patch verification failed", "Could not find", "The user doesn't want to proceed", "No match"),
+    *("No replacement was performed", "String to replace not found", "File has not been read yet", "File unchanged"),
 )
 
 
@@ -279,17 +281,26 @@ def begins_as_failure(text: str) -> bool:
     return text.startswith(FAILURES)
 
 
-def exit_code(text: str) -> int | None:
-    """The exit code that one of the first lines of an output, or the last one, names."""
+def exit_code(text: str, *, of_files: bool = False) -> int | None:
+    """The exit code that the first or the last line of an output names, or one of the first five if that is a header.
+
+    `of_files`: the output is text of files, in which anything can stand: only what nothing else says counts.
+    """
     lines = text.rstrip("\n").split("\n")
-    codes = [code_in(line) for line in [*(line[:EDGE] for line in lines[:HEAD]), lines[-1][-EDGE:]]]
+    first = lines[: HEAD if text.startswith(HEADERS) else 1]
+    codes = [code_in(line, alone=of_files) for line in [*(line[:EDGE] for line in first), lines[-1][-EDGE:]]]
     return next((code for code in codes if code is not None), None)
 
 
-def code_in(line: str) -> int | None:
-    """The exit code that a line names."""
-    for rest in lower(line).split("exit")[1:]:
+def code_in(line: str, *, alone: bool = False) -> int | None:
+    """The exit code that a line names; `alone`: at its start, in so many words."""
+    line = lower(line).lstrip(" [(<")
+    if alone and not line.startswith(("exit code", "exit_code", "exit status", "exited with", "process exited")):
+        return None
+    place = -4
+    for before, rest in zip(line.split("exit"), line.split("exit")[1:], strict=False):
+        place += 4 + len(before)
         between = re.match("([a-z _:=\"'<>/-]{0,30}?)(-?[0-9]{1,9})", rest)
-        if between and (re.search("code|status", between[1]) or not re.search("[a-z]", between[1])):
+        if between and (re.search("code|status", between[1]) or (place == 0 and not re.search("[a-z]", between[1]))):
             return int(between[2])
     return None

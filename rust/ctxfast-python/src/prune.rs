@@ -4,14 +4,15 @@ use std::collections::{HashMap, VecDeque};
 
 use ctxfast::pairs::{End, Pairs};
 use ctxfast::part::Kind as Piece;
-use ctxfast::plan::{Facts, Plan, Replacement, Stub};
+use ctxfast::plan::{Block, Facts, Plan, Replacement, Stub};
 use ctxfast::prune::{Output, Source, Timeline, plan};
 use ctxfast::steps;
-use ctxfast::stub::{Old, Remark, is_stub, stub, with_id};
+use ctxfast::stub::{LONGEST_ID, Old, Remark, is_stub, stub, with_id};
 use ctxfast::tools::{Arguments, Call, KEYS, Members, Tool, Value, begins_as_failure, exit_code, members_of};
 use ctxfast::transcript::{Kind, Transcript};
 use memchr::memchr;
-use memchr::memmem::Finder;
+use memchr::memmem::{Finder, find};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString};
@@ -95,10 +96,14 @@ pub(crate) fn prune_tool_outputs<'py>(
     let given = Given { protected_turns, prune_threshold, protected_tokens, protected_steps, budget, prices };
     let policy = Policy::new(policy, &given)?;
     let previous = previous.map(earlier).transpose()?;
+    let save = store.map(save_of).transpose()?;
+    let save = save.as_ref();
     let default = TokenCounter::default();
     let counter = counter.map_or(&default, |counter| counter.get());
 
-    let items = Items::of_messages(messages)?;
+    // a copy: nobody else changes it while counters and stores run
+    let messages = Items::of_messages(messages)?.to_list();
+    let items = Items::List(&messages);
     let (list, mut outputs, before) = List::read(&items, counter)?;
     let mut now = before.clone();
     let turns = if policy.rules.protected_turns > 0 {
@@ -109,18 +114,21 @@ pub(crate) fn prune_tool_outputs<'py>(
     let timeline = Timeline::new(&list.transcript, turns);
     let mut reader = Reader::new(&list, &items, counter, &policy, outputs.len());
     let mut edits = match &previous {
-        Some(previous) => reader.apply_again(previous.get(), &mut outputs, &mut now)?,
+        Some(previous) => reader.apply_again(previous.get(), timeline.sent(), &mut outputs, &mut now)?,
         None => Vec::new(),
     };
-    let Plan { replacements, blocked_by, rereads } =
+    let Plan { replacements, mut blocked_by, rereads } =
         plan(&policy.rules, &timeline, &outputs, &now, &mut reader)?;
+    let was_planned = !replacements.is_empty();
     for replacement in replacements {
         let output = replacement.output;
-        edits.extend(reader.edit(replacement, &outputs, store)?.map(|edit| (output, edit)));
+        edits.extend(reader.edit(replacement, &outputs, save)?.map(|edit| (output, edit)));
     }
     edits.sort_unstable_by_key(|&(output, _)| output);
+    if blocked_by.is_none() && was_planned && !edits.iter().any(|(_, edit)| edit.new) {
+        blocked_by = Some(Block::Threshold); // ids have made the stubs too long
+    }
 
-    let messages = items.to_list();
     let after = reader.write(&messages, &mut edits, &before)?;
     let first = edits.iter().filter(|(_, edit)| edit.new).map(|(_, edit)| edit.index).min();
     let rewritten = first.and_then(|first| after.get(first..timeline.sent()));
@@ -138,6 +146,14 @@ pub(crate) fn prune_tool_outputs<'py>(
         items: edits.into_iter().map(|(_, edit)| edit).collect(),
     };
     Ok(Pruned { messages: messages.unbind(), report: Py::new(py, report)? })
+}
+
+/// The method of a store that saves.
+fn save_of<'py>(store: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match store.getattr_opt(intern!(store.py(), "save"))? {
+        Some(save) if save.is_callable() => Ok(save),
+        _ => Err(parameter_type_error("store", "something with a method save(text) -> id", store)),
+    }
 }
 
 /// A list of messages, as far as it can be known without looking into its outputs.
@@ -341,10 +357,11 @@ impl<'a, 'py> Reader<'a, 'py> {
         named
     }
 
-    /// Puts in the stubs of an earlier call.
+    /// Puts in the stubs of an earlier call; `sent` messages were in the last request.
     fn apply_again(
         &mut self,
         previous: &Report,
+        sent: usize,
         outputs: &mut [Output],
         tokens: &mut [u64],
     ) -> Read<Vec<(usize, Edit)>> {
@@ -381,7 +398,10 @@ impl<'a, 'py> Reader<'a, 'py> {
         }
         if !waiting.is_empty() {
             // the list has become shorter in front
-            for number in 0..self.places.len() {
+            for (number, &(message, _)) in self.places.clone().iter().enumerate() {
+                if message >= sent || self.call_id(number).is_empty() {
+                    continue; // what the model has not seen yet, and what cannot be told apart
+                }
                 if let Some(known) = waiting.get_mut(&self.known_by(number)?)
                     && let Some(edit) = known.front()
                     && apply(self, number, edit)?
@@ -405,12 +425,12 @@ impl<'a, 'py> Reader<'a, 'py> {
         &mut self,
         replacement: Replacement,
         outputs: &[Output],
-        store: Option<&Bound<'py, PyAny>>,
+        save: Option<&Bound<'py, PyAny>>,
     ) -> Read<Option<Edit>> {
         let Replacement { output, reason, facts, mut stub } = replacement;
         let before = outputs.get(output).map_or(0, |output| output.tokens);
-        let stored = match store {
-            Some(store) => Some(self.save(output, store)?),
+        let stored = match save {
+            Some(save) => Some(self.save(output, save)?),
             None => None,
         };
         if let (Some(id), None) = (&stored, &self.policy.stub) {
@@ -418,7 +438,9 @@ impl<'a, 'py> Reader<'a, 'py> {
             let content = self.content(output)?;
             stub.text = with_id(&stub.text, id);
             stub.tokens = counter.output_tokens(content.text.py(), &stub.text)?;
-            if stub.tokens >= before || !content.is_longer_than(&stub.text) {
+            let least = self.policy.rules.min_saved.max(1);
+            let is_enough = before.checked_sub(stub.tokens).is_some_and(|saved| saved >= least);
+            if !is_enough || !self.content(output)?.is_longer_than(&stub.text) {
                 return Ok(None);
             }
         }
@@ -442,22 +464,27 @@ impl<'a, 'py> Reader<'a, 'py> {
         }))
     }
 
-    fn save(&mut self, output: usize, store: &Bound<'py, PyAny>) -> Read<String> {
+    fn save(&mut self, output: usize, save: &Bound<'py, PyAny>) -> Read<String> {
         let holder = &self.content(output)?.holder;
         let py = holder.py();
-        let content = fields::get(holder, intern!(py, "content"))?;
-        let text = match content {
-            Some(content) => match content.cast_into::<PyString>() {
-                Ok(text) => text,
-                Err(other) => json::text(&other.into_inner(), Keys::All)?.0,
-            },
+        let text = match fields::get(holder, intern!(py, "content"))?.map(Bound::cast_into::<PyString>) {
+            Some(Ok(text)) => text,
+            Some(Err(other)) => json::text(&other.into_inner(), Keys::All)?.0,
             None => PyString::new(py, ""),
         };
-        let id = store.call_method1(intern!(py, "save"), (text,))?;
-        match id.cast::<PyString>() {
-            Ok(id) => Ok(view(id).to_well_formed()),
-            Err(_) => Err(parameter_type_error("store", "save to give an id as a text", &id).into()),
+        let id = save.call1((text,))?;
+        let Ok(id) = id.cast::<PyString>() else {
+            return Err(parameter_type_error("store", "save to give an id as a text", &id).into());
+        };
+        let is_printable =
+            |point: u32| char::from_u32(point).is_some_and(|char| matches!(char, ' '..='~' | '\u{a1}'..));
+        let mut is_id = (1..=LONGEST_ID).contains(&chars(id));
+        view(id).each_point(|point| is_id &= is_printable(point));
+        if is_id {
+            return Ok(view(id).to_well_formed());
         }
+        let message = format!("store: expected save to give an id of 1 to {LONGEST_ID} printable characters");
+        Err(PyValueError::new_err(message).into())
     }
 
     /// Writes the stubs into `messages`; returns the tokens of each message.
@@ -526,24 +553,36 @@ impl Source for Reader<'_, '_> {
         let is_flagged = fields::get(holder, intern!(py, "is_error"))?.is_some_and(|flag| is_true(&flag))
             || fields::get(holder, intern!(py, "status"))?.as_ref().and_then(one_byte_text) == Some(b"error");
         let failed = is_flagged
-            || match call.kind {
-                Tool::Command | Tool::Other => exit_code(view(&content.text)).is_some_and(|code| code != 0),
-                Tool::Agent => false,
-                _ => begins_as_failure(view(&content.text)),
+            || match call.exits() {
+                Some(place) => exit_code(view(&content.text), place).is_some_and(|code| code != 0),
+                None => call.kind != Tool::Agent && begins_as_failure(view(&content.text)),
             };
+        let characters = chars(&content.text);
         let policy = self.policy;
         let paths = call.path.iter().chain(call.read.iter().map(|(path, _)| path));
         let kept = named.is_kept
             || policy.keep_tools.has_kind(call.kind)
             || paths.into_iter().any(|path| policy.keep_paths.has_name(path))
             || policy.only_tools.as_ref().is_some_and(|only| !named.is_only && !only.has_kind(call.kind));
-        Ok(Facts { tool, call, failed, kept })
+        Ok(Facts { tool, call, failed, characters, kept })
     }
 
-    fn may_be_about(&mut self, output: usize, path: &str) -> Read<bool> {
+    fn line_feeds(&mut self, output: usize) -> Read<usize> {
+        Ok(view(&self.content(output)?.text).count(b'\n'))
+    }
+
+    fn may_read(&mut self, output: usize, path: &str) -> Read<bool> {
+        let tool = self.tool(output)?;
+        let kind = self.named(&tool).kind;
         let Some(arguments) = self.called(output).and_then(|called| called.arguments.as_ref()) else {
             return Ok(false);
         };
+        match kind {
+            Tool::Read | Tool::Command => {}
+            // of Anthropic's editor, which also shows files
+            Tool::Edit if one_byte_text(arguments).is_none_or(|json| find(json, b"view").is_some()) => {}
+            _ => return Ok(false),
+        }
         let Some(json) = one_byte_text(arguments) else { return Ok(true) };
         let (_, finder) = match &self.sought {
             Some(sought) if sought.0 == path => sought,

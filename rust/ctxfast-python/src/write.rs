@@ -36,25 +36,24 @@ pub(crate) fn with_stubs<'py>(
         }
         return Ok(copy.into_any());
     }
+    let Some(items) = content.as_ref().and_then(Items::of) else {
+        return Ok(message.clone()); // somebody has changed it meanwhile
+    };
     let parts = PyList::empty(py);
-    if let Some(content) = &content
-        && let Some(items) = Items::of(content)
-    {
-        let (mut place, mut stubs) = (0, stubs.iter().peekable());
-        items.each(|part| {
-            if is_tool_result(&part)? {
-                place += 1;
-                if let Some((_, stub)) = stubs.next_if(|(at, _)| *at + 1 == place) {
-                    let block = as_dict(&part)?;
-                    if let Some(content) = fields::get(&part, key)? {
-                        block.set_item(key, with_text(&content, stub)?)?;
-                    }
-                    return Ok(parts.append(block)?);
+    let (mut place, mut stubs) = (0, stubs.iter().peekable());
+    items.each(|part| {
+        if is_tool_result(&part)? {
+            place += 1;
+            if let Some((_, stub)) = stubs.next_if(|(at, _)| *at + 1 == place) {
+                let block = as_dict(&part)?;
+                if let Some(content) = fields::get(&part, key)? {
+                    block.set_item(key, with_text(&content, stub)?)?;
                 }
+                return Ok(parts.append(block)?);
             }
-            Ok(parts.append(part)?)
-        })?;
-    }
+        }
+        Ok(parts.append(part)?)
+    })?;
     copy.set_item(key, parts)?;
     Ok(copy.into_any())
 }

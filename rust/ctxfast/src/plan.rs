@@ -13,6 +13,8 @@ pub struct Facts {
     pub call: Call,
     /// The tool reported an error.
     pub failed: bool,
+    /// Characters of the output.
+    pub characters: usize,
     /// It stays by a rule.
     pub kept: bool,
 }

@@ -23,6 +23,8 @@ const ERRORS_WHOLE: usize = 10;
 const ERROR_TOKENS: u64 = 4_000;
 /// Outputs of the newest step that are looked at for what they read again.
 const REREADS: usize = 16;
+/// From so many lines on a read without an end may have been cut.
+const CUT_LINES: usize = 1_000;
 /// Later reads of a file that are looked at for one that covers an earlier read.
 const LATER_READS: usize = 64;
 
@@ -131,11 +133,17 @@ pub trait Source {
     /// It cannot be read.
     fn facts(&mut self, output: usize) -> Result<Facts, Self::Error>;
 
-    /// Whether it can be about a path at all; a cheap look.
+    /// How many line feeds are in it.
     ///
     /// # Errors
     /// It cannot be read.
-    fn may_be_about(&mut self, output: usize, path: &str) -> Result<bool, Self::Error>;
+    fn line_feeds(&mut self, output: usize) -> Result<usize, Self::Error>;
+
+    /// Whether it can be a read of a path at all; a cheap look.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn may_read(&mut self, output: usize, path: &str) -> Result<bool, Self::Error>;
 
     /// What would replace it.
     ///
@@ -206,20 +214,22 @@ struct Planner<'a, S> {
 
 impl<S: Source> Planner<'_, S> {
     fn plan(&mut self) -> Result<Plan, S::Error> {
-        self.released = self.release(Guards::All)?;
         let mut plan = Plan { rereads: self.rereads()?, ..Plan::default() };
+        let least = self.rules.min_saved.max(1);
+        if self.rules.trigger.is_some_and(|trigger| self.tokens.iter().sum::<u64>() <= trigger) {
+            let is_large = |output: &Output| output.tokens >= least;
+            plan.blocked_by = self.outputs.iter().any(is_large).then_some(Block::Trigger);
+            return Ok(plan);
+        }
+        self.released = self.release(Guards::All)?;
         let n = self.tokens.len();
         let mut large = Vec::new();
         for (number, output) in self.outputs.iter().enumerate() {
-            if output.tokens >= self.rules.min_saved.max(1) && !self.is_stub(number)? {
+            if output.tokens >= least && !self.is_stub(number)? {
                 large.push(number);
             }
         }
         let aged: Vec<usize> = large.iter().copied().filter(|&number| self.is_released(number)).collect();
-        if self.rules.trigger.is_some_and(|trigger| self.tokens.iter().sum::<u64>() <= trigger) {
-            plan.blocked_by = (!aged.is_empty()).then_some(Block::Trigger);
-            return Ok(plan);
-        }
         let reach = self.reach(&large, &aged)?;
         let mut starters = None;
         if self.enough(&reach) {
@@ -240,8 +250,10 @@ impl<S: Source> Planner<'_, S> {
     /// For each output how long the list must be until it is no longer protected.
     fn release(&mut self, guards: Guards) -> Result<Vec<usize>, S::Error> {
         let mut rooms: Vec<u64> = self.outputs.iter().map(|output| output.tokens).collect();
-        if let Threshold::All(_) = self.rules.threshold {
-            // whose rule this is counts only what could go
+        // the presets with this threshold count only what could go; if it is too little, it need not be looked at
+        if let Threshold::All(least) = self.rules.threshold
+            && rooms.iter().sum::<u64>() > least
+        {
             for (number, room) in rooms.iter_mut().enumerate() {
                 let facts = self.facts(number)?;
                 let message = self.output(number).message;
@@ -532,13 +544,17 @@ impl<S: Source> Planner<'_, S> {
         let facts = self.facts(number)?;
         let Some((path, lines)) = &facts.call.read else { return Ok(None) };
         let index = self.index()?;
-        let is_there = |number: usize| self.output(number).message < time;
         let reads = index.reads.get(path).map_or(&[][..], Vec::as_slice);
         let later = reads.partition_point(|&(read, _)| read <= number);
-        let mut later = reads.get(later..).unwrap_or_default().iter().take(LATER_READS);
-        if later.any(|&(read, later)| is_there(read) && later.cover(*lines)) {
-            return Ok(Some((Remark::ReadAgain, Reason::Covered)));
+        for &(later, span) in reads.get(later..).unwrap_or_default().iter().take(LATER_READS) {
+            if self.output(later).message >= time {
+                break;
+            }
+            if span.cover(*lines) && self.holds(later, span, number, *lines)? {
+                return Ok(Some((Remark::ReadAgain, Reason::Covered)));
+            }
         }
+        let is_there = |number: usize| self.output(number).message < time;
         let made = index.edits.get(path).map_or(&[][..], Vec::as_slice);
         let newest = made.partition_point(|&edit| is_there(edit)).checked_sub(1);
         let newest = newest.and_then(|newest| made.get(newest)).filter(|&&edit| edit > number);
@@ -546,6 +562,27 @@ impl<S: Source> Planner<'_, S> {
             edits == Edits::Any || step_old(self.rules, self.timeline, self.output(edit).message) <= time
         };
         Ok(newest.filter(|&&edit| is_settled(edit)).map(|_| (Remark::Edited, Reason::Edited)))
+    }
+
+    /// Whether a read can hold what an earlier one gave, as what was asked for would have it.
+    ///
+    /// One with less than half of the text says something else ("File unchanged"). One without an end that has a thousand
+    /// lines may have been cut by the tool: it has the lines that it has.
+    fn holds(&mut self, later: usize, span: Lines, earlier: usize, lines: Lines) -> Result<bool, S::Error> {
+        let (whole, part) = (self.facts(later)?.characters, self.facts(earlier)?.characters);
+        if whole.saturating_mul(2) < part {
+            return Ok(false);
+        }
+        if span.last != Lines::END || whole < CUT_LINES {
+            return Ok(true);
+        }
+        let feeds = self.source.line_feeds(later)?;
+        if feeds + 1 < CUT_LINES {
+            return Ok(true);
+        }
+        let end = |lines: Lines, feeds: usize| lines.first.saturating_add_unsigned(feeds as u64);
+        let last = lines.last.min(end(lines, self.source.line_feeds(earlier)?));
+        Ok(end(span, feeds) >= last)
     }
 
     /// Errors out of protection that were made up for at that time, or are too many to stay whole.
@@ -618,7 +655,10 @@ impl<S: Source> Planner<'_, S> {
             }
             let (mut copies, mut replaced) = (0, 0);
             for earlier in (0..first).rev() {
-                if copies > replaced || !self.source.may_be_about(earlier, path)? {
+                if copies > replaced {
+                    break;
+                }
+                if !self.source.may_read(earlier, path)? {
                     continue;
                 }
                 let old = self.facts(earlier)?;

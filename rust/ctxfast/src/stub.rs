@@ -4,14 +4,16 @@
 //! begins with [`MARK`] and never looks like a tool call.
 
 use crate::text::Text;
-use crate::tools::{Call, Lines, Shows, Tool, bare, code_in, exit_code};
+use crate::tools::{Call, HEADERS, Lines, Place, Shows, Tool, bare, code_in, exit_code};
 
 /// How a stub begins; that of PicoClaw's plan begins like this, too.
 pub const MARK: &str = "[Tool output pruned";
 /// The stub of OpenCode and Claude Code.
 pub const FOREIGN: &str = "[Old tool result content cleared]";
-/// Characters of a stub.
+/// Characters of a stub without an id.
 const MOST: usize = 400;
+/// Characters of an id.
+pub const LONGEST_ID: usize = 200;
 /// Characters of a line of what was there.
 const WIDTH: usize = 80;
 /// Characters of a path, a command, a pattern.
@@ -111,7 +113,9 @@ pub enum Remark {
 /// Whether an output has been replaced before; `own` is the policy's fixed text.
 #[must_use]
 pub fn is_stub(text: Text<'_>, own: Option<&str>) -> bool {
-    text.starts_with(MARK) || text.starts_with(FOREIGN) || own.is_some_and(|own| text.starts_with(own))
+    (text.starts_with(MARK) && text.chars() <= MOST + LONGEST_ID)
+        || text.same(FOREIGN.into())
+        || own.is_some_and(|own| text.same(own.into()))
 }
 
 /// The text that replaces an output.
@@ -125,7 +129,7 @@ pub fn stub(old: Old<'_>, remark: Option<Remark>) -> String {
     }
     let Old { call, text, .. } = old;
     let body = body(text);
-    let code = if matches!(call.kind, Tool::Command | Tool::Other) { exit_code(text) } else { None };
+    let code = call.exits().and_then(|place| exit_code(text, place));
     let mut stub = facts(old, body, code, remark);
     let mut used = stub.chars().count();
     for line in key_lines(old, body, code) {
@@ -143,7 +147,7 @@ pub fn stub(old: Old<'_>, remark: Option<Remark>) -> String {
 /// An output without the header that Codex puts in front of it.
 fn body(text: Text<'_>) -> Text<'_> {
     const END: &str = "\nOutput:\n";
-    if !text.starts_with_any(&["Chunk ID:", "Wall time:", "Exit code:"]) {
+    if !text.starts_with_any(&HEADERS) {
         return text;
     }
     let head = text.slice(0..HEADER);
@@ -157,7 +161,7 @@ pub fn with_id(stub: &str, id: &str) -> String {
     let mut lines = stub.split('\n');
     let facts = lines.next().unwrap_or_default();
     let facts = facts.strip_suffix(']').unwrap_or(facts);
-    let mut result = format!("{facts}, saved as {}]", printable(id.into(), SUBJECT));
+    let mut result = format!("{facts}, saved as {id}]");
     let mut used = result.chars().count();
     for line in lines {
         used += 1 + line.chars().count();
@@ -401,7 +405,7 @@ fn without_number(line: Text<'_>) -> Text<'_> {
 fn last_lines(text: Text<'_>, can_be_errors: bool) -> Vec<Text<'_>> {
     let most = if can_be_errors { KEY_LINES - 1 } else { 0 };
     let (mut last, mut errors) = (None, Vec::new());
-    let says = |line: &Text<'_>| is_telling(*line) && code_in(line.slice(0..LOOK)).is_none();
+    let says = |line: &Text<'_>| is_telling(*line) && code_in(line.slice(0..LOOK), Place::Anywhere).is_none();
     for (place, line) in text.lines().rev().take(NEWEST).filter(says).enumerate() {
         if errors.len() < most && speaks_of_error(line) {
             errors.push(line);
@@ -562,7 +566,7 @@ mod tests {
 
     fn stub_of(kind: Tool, tool: &str, arguments: &str, text: &str) -> String {
         let call = Call::new(kind, &Arguments::from_json(arguments.into(), members_of(kind)));
-        let failed = exit_code(text.into()).is_some_and(|code| code != 0);
+        let failed = exit_code(text.into(), Place::Anywhere).is_some_and(|code| code != 0);
         stub(Old { tool, call: &call, text: text.into(), attachments: 0, failed }, None)
     }
 
