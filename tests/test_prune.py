@@ -428,13 +428,18 @@ def test_an_id_that_makes_the_stub_too_long(package: ModuleType) -> None:
     )
     assert replaced(pruned) == ["c1"]
     assert len(pruned.messages[4]["content"]) <= 400
+    with pytest.raises(ValueError, match="store: expected save to give an id"):
+        package.prune_tool_outputs(session(step(0), step(1)), policy=ALL, store=LongIds("i" * 201))
 
 
 class LongIds:
-    """A store whose ids are as long as they are shown."""
+    """A store whose ids are as long as they may be."""
+
+    def __init__(self, store_id: str = "i" * 200) -> None:
+        self.id = store_id
 
     def save(self, text: str) -> str:
-        return "i" * 500
+        return self.id
 
 
 def test_a_store_that_fails(package: ModuleType) -> None:
@@ -454,10 +459,10 @@ def test_a_store_that_fails(package: ModuleType) -> None:
 
 
 def test_stubs_of_others_are_stubs(package: ModuleType) -> None:
-    texts = ["[Old tool result content cleared]", "[Tool output pruned \u2014 use expand for details]"]
-    messages = session(*(step(number, output=text * 10) for number, text in enumerate(texts)), step(2))
-    pruned = prune(package, messages, policy=ALL)
-    assert (replaced(pruned), pruned.report.blocked_by) == ([], "protected_steps")
+    texts = ["[Old tool result content cleared]", "[Tool output pruned \u2014 use expand for details]", "[gone]"]
+    messages = session(*(step(number, output=text) for number, text in enumerate([*texts, texts[0] * 2])), step(4))
+    pruned = prune(package, messages, policy=dataclasses.replace(ALL, stub="[gone]"))
+    assert replaced(pruned) == ["c3"]  # text that only begins like one
 
 
 # --------------------------------------------------------------------------------------------- what is said about it
@@ -583,7 +588,50 @@ def test_prices() -> None:
     assert hash(prices) == hash(CachePrices(0.5, 1.0, 7, True))
     assert CachePrices() == CachePrices(read=0.1, write=1.25, horizon=None, cold=False)
     for wrong in (-1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="CachePrices"):
+        with pytest.raises(ValueError, match="read: expected"):
             CachePrices(read=wrong)
-    with pytest.raises(TypeError, match="CachePrices"):
+    with pytest.raises(TypeError, match="read: expected"):
         CachePrices(read="free")  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------- what others do meanwhile
+
+
+def test_a_store_that_changes_the_list() -> None:
+    """What was read is what is written: no stub gets into another message."""
+    messages = session(step(0), step(1), step(2))
+    before = list(messages)
+
+    class Meddling(Shelf):
+        def save(self, text: str) -> str:
+            messages.insert(0, {"role": "user", "content": "wait"})
+            return super().save(text)
+
+    pruned = ctxfast.prune_tool_outputs(messages, policy=ALL, store=Meddling())
+    assert len(pruned.messages) == len(before)
+    assert replaced(pruned) == ["c0", "c1"]
+    assert all(new is old for new, old in zip(pruned.messages, before, strict=True) if new["role"] != "tool")
+
+
+def test_a_read_that_says_that_nothing_has_changed_covers_nothing(package: ModuleType) -> None:
+    unchanged = step(1, output="File unchanged since last read. See above.", path="f")
+    assert joined(package, step(0, path="f"), unchanged) == []
+    assert joined(package, step(0, path="f"), step(1, output="cat: f: No such file", path="f")) == []
+
+
+def test_a_read_that_was_cut_by_the_tool_covers_what_it_has(package: ModuleType) -> None:
+    cut = step(1, output="line\n" * 2_000, path="f")
+    tail: dict[str, Any] = {"offset": 1_900, "limit": 50, "path": "f"}
+    assert joined(package, step(0, output="line\n" * 50, **tail), cut, policy=PrunePolicy(min_saved=1)) == [
+        ("c0", "covered")
+    ]
+    beyond: dict[str, Any] = {"offset": 2_500, "limit": 50, "path": "f"}
+    assert joined(package, step(0, output="line\n" * 50, **beyond), cut, policy=PrunePolicy(min_saved=1)) == []
+
+
+def test_an_edit_of_the_past_does_not_reach_what_is_new(package: ModuleType) -> None:
+    """Ids repeat, and the file is read again with the same text after the head of the list was dropped."""
+    report = package.prune_tool_outputs(session(step(0), step(1)), policy=ALL, counter=by_length(package)).report
+    for later in (session(step(0)), session(step(1), step(0)), session(step(1), step(2), step(0))):
+        again = package.prune_tool_outputs(later, policy=ALL, previous=report, counter=by_length(package))
+        assert again.messages[-1] is later[-1]

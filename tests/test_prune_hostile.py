@@ -249,10 +249,10 @@ def test_prices() -> None:
     wrong: Any
     for name in ("read", "write", "horizon"):
         for bad in (-1, -0.1, math.nan, math.inf, -math.inf):
-            with pytest.raises(ValueError, match="CachePrices: expected finite numbers, 0 or more, got"):
+            with pytest.raises(ValueError, match="expected a finite number, 0 or more, got"):
                 make(**{name: bad})
         for wrong in ("1", True, [1], 1j, *(() if name == "horizon" else (None,))):
-            with pytest.raises(TypeError, match="CachePrices: expected a number, got"):
+            with pytest.raises(TypeError, match="expected a number, got"):
                 make(**{name: wrong})
     for extreme in (0.0, 5e-324, 1e308):
         for other in (0.0, 1e308):
@@ -555,11 +555,10 @@ def test_deep_arguments(key: str, levels: int, bracket: str) -> None:
         assert item.stub.startswith("[Tool output pruned: read a.py, ")
 
 
-@pytest.mark.xfail(reason="the core reads nothing in JSON that is nested 127 levels or more under a key it looks for")
-@pytest.mark.parametrize("levels", [127, 128, 200])
-def test_arguments_of_some_depth_are_read(levels: int) -> None:
+@pytest.mark.parametrize(("levels", "subject"), [(126, "read a.py, "), (127, "read, "), (200, "read, ")])
+def test_arguments_of_some_depth_are_read(levels: int, subject: str) -> None:
     arguments = f'{{"path": "a.py", "url": {"[" * levels}{"]" * levels}}}'
-    assert stub_of("read", arguments).startswith("[Tool output pruned: read a.py, ")
+    assert stub_of("read", arguments).startswith(f"[Tool output pruned: {subject}")
 
 
 def test_deep_dicts_as_arguments_are_errors_of_counting() -> None:
@@ -1073,18 +1072,19 @@ def half_of_a_list_with_equal_ids(n: int) -> Callable[[], object]:
     return lambda: ctxfast.prune_tool_outputs(messages[n:], policy=ALL, previous=previous)
 
 
-@pytest.mark.xfail(reason="quadratic")
 @pytest.mark.parametrize(
     ("make", "size"),
     [
-        (joining_reads_in_tiny_batches, 200),
+        pytest.param(
+            joining_reads_in_tiny_batches, 200, marks=pytest.mark.xfail(reason="batches times outputs in the zone")
+        ),
         (one_message_with_all_results, 1_000),
         (a_wide_response_that_reads, 1_000),
         (half_of_a_list_with_equal_ids, 2_000),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_what_is_not_yet_linear(make: Callable[[int], Callable[[], object]], size: int) -> None:
+def test_wide_messages_and_lost_heads(make: Callable[[int], Callable[[], object]], size: int) -> None:
     """Eight times the size: 8 times the time if it is linear, 64 times if it is quadratic."""
     times = []
     for n in (size, 8 * size):

@@ -289,12 +289,12 @@ message  code                        what is wrong
 What pruning old tool outputs frees
 -----------------------------------
 before                59,845 tokens
-now                   26,629 tokens (56% less), 25 outputs replaced
-changed from          messages[7] on: 24,531 tokens to be cached again
+now                   26,627 tokens (56% less), 25 outputs replaced
+changed from          messages[7] on: 24,529 tokens to be cached again
 reason                   outputs      saved
+edited                         9     11,508
 aged                           9     11,369
-edited                         8     10,482
-covered                        6      9,588
+covered                        5      8,564
 error                          3      2,274
 
 The largest reads that are out of date

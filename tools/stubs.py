@@ -22,6 +22,14 @@ BIN = Path(sys.executable).parent  # of the virtual environment
 # What the generator cannot say: `ctxfast.shrinking` says it.
 ALLOWED = "ctxfast._core.FreshTail.__class_getitem__\nctxfast._core.Pruned.__class_getitem__\n"
 
+# The texts that some properties can be.
+WORDS = {
+    "kind": "'read', 'edit', 'command', 'search', 'list', 'web', 'agent', 'other'",
+    "reason": "'aged', 'covered', 'edited', 'error'",
+    "blocked_by": "'protected_turns', 'protected_tokens', 'protected_steps', 'prune_threshold', 'trigger_tokens', "
+    "'kept'",
+}
+
 HEADER = "# Generated from the Rust doc comments by tools/stubs.py (`make stubs`): do not edit.\n\n"
 IMPORTS = {
     "Callable": "from collections.abc import Callable",
@@ -42,6 +50,8 @@ def generate() -> str:
         text = (Path(folder) / "ctxfast" / "_core.pyi").read_text()
     # it cannot parametrise what is returned as a Python object
     text = text.replace("def items(self, /) -> tuple:", "def items(self, /) -> tuple[Edit, ...]:")
+    for name, words in WORDS.items():
+        text = text.replace(f"def {name}(self, /) -> str", f"def {name}(self, /) -> Literal[{words}]")
     text = text.replace("-> tuple:", "-> tuple[int, ...]:").replace("-> list:", "-> list[Any]:")
     text = text.replace("-> dict: ...", "-> dict[str, Any]: ...").replace("-> dict:", "-> dict[str, Any]:")
     text = text.replace("-> tuple[Any, tuple]: ...", "-> tuple[Any, tuple[Any, ...]]: ...")

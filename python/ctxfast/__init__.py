@@ -8,8 +8,10 @@ from ctxfast._core import TokenCounter, count_tokens
 from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError
 from ctxfast.shrinking import (
     CachePrices,
+    Edit,
     FreshTail,
     Pruned,
+    Report,
     fresh_tail_budget,
     prune_tool_outputs,
     select_fresh_tail,
@@ -25,6 +27,7 @@ __all__ = [
     "BudgetError",
     "CachePrices",
     "CtxfastError",
+    "Edit",
     "EstimatorConfig",
     "FreshTail",
     "MessageTypeError",
@@ -32,6 +35,7 @@ __all__ = [
     "Problem",
     "PrunePolicy",
     "Pruned",
+    "Report",
     "TokenCounter",
     "__version__",
     "atoms",

@@ -117,7 +117,7 @@ class Edit:
         Index of its message.
         """
     @property
-    def kind(self, /) -> str:
+    def kind(self, /) -> Literal["read", "edit", "command", "search", "list", "web", "agent", "other"]:
         """
         What kind of tool it is: `read`, `edit`, `command`, `search`, `list`, `web`, `agent`, `other`.
         """
@@ -132,7 +132,7 @@ class Edit:
         Which of the message's tool results it is, from 0.
         """
     @property
-    def reason(self, /) -> str:
+    def reason(self, /) -> Literal["aged", "covered", "edited", "error"]:
         """
         Why: `aged`; `covered` by a later read; of a file that was `edited` later; an `error` that was made up for, or one
         of too many.
@@ -273,7 +273,12 @@ class Report:
         Tokens of the list that came in.
         """
     @property
-    def blocked_by(self, /) -> str | None:
+    def blocked_by(
+        self, /
+    ) -> (
+        Literal["protected_turns", "protected_tokens", "protected_steps", "prune_threshold", "trigger_tokens", "kept"]
+        | None
+    ):
         """
         If this call has replaced nothing: the rule that was in the way. `prune_threshold`: it is too little, or does not
         pay; `protected_turns`: without that guard there would be enough; `protected_tokens`, `protected_steps`: nothing is
@@ -477,7 +482,7 @@ def prune_tool_outputs(
 
     A stub is one line of facts and up to three lines of what was there, at most 400 characters; it is always shorter
     than the output, and smaller by `counter` (default: `TokenCounter.default()`). Calls, ids and all other messages are
-    never touched, so that the new list is as valid as the old one. What is a stub stays one: pruning twice changes
+    never touched, so that the new list is as valid as the old one. A changed message that was no dict comes back as one. What is a stub stays one: pruning twice changes
     nothing.
 
     **Protected** are the outputs in the newest `protected_steps` steps (default 3; what the model has not seen yet in any
@@ -490,15 +495,17 @@ def prune_tool_outputs(
     10,000 tokens (a tenth of `budget`, the usable tokens of the context window, if that is less), and if
     `read * saved * horizon >= (write - read) * rest`, where `rest` are the tokens behind the first changed message that
     remain and were in the last request, for these must be written into the provider's cache again. `prices` is a
-    `CachePrices`; `None`: there is no cache, every saving pays. A number of tokens instead of `"auto"` replaces batches
+    `CachePrices` (default: `CachePrices()`, which are Anthropic's); `None`: there is no cache, every saving pays. They
+    matter to `"auto"` only. A number of tokens instead of `"auto"` replaces batches
     that free so many each, counted from the start of the list: the same ones on every call, whatever is appended.
 
     **Stable.** `"auto"` does not know what was decided before unless it is told: go on with the list that it gave, or pass
-    the full list again and the report of the last call as `previous`, whose stubs are put in first.
+    the full list again and the report of the last call as `previous`, whose stubs are put in first. A number needs
+    neither; with either, its batches are counted from what is no stub yet.
 
     **Nothing is lost.** With a `store`, anything with a method `save(text) -> id`, each output is saved before it is
-    replaced (content that is no string as its JSON), and the stub names the id. What `save` raises is raised: then
-    nothing was replaced.
+    replaced (content that is no string as its JSON), and the stub names the id (one with a fixed text does not; it is in
+    the report). What `save` raises is raised: then nothing was replaced.
 
     Reads that a later read covers, or whose file was edited since, join a batch from inside `protected_tokens`; they never
     start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises

@@ -51,8 +51,8 @@ class PrunePolicy:
     """`"auto"`: all that is not protected, once that pays (see `prune_tool_outputs`). A number of tokens: in batches
     that free so many each, counted from the start of the list, so that the same outputs are pruned on every call."""
     batch: Literal["grid", "all"] = "grid"
-    """What a number means: `"grid"` as above; `"all"`: everything that is not protected, once that has more tokens
-    (before it is replaced) than the number, as OpenCode and Claude Code do."""
+    """What a number as `prune_threshold` means: `"grid"` as above; `"all"`: everything that is not protected, once that
+    has more tokens (before it is replaced) than the number, as OpenCode and Claude Code do."""
     trigger_tokens: int | None = None
     """Nothing is pruned until the list has more tokens than this."""
     min_batch: int = 10_000
@@ -64,13 +64,13 @@ class PrunePolicy:
 
     superseded: Literal["join", "start", "off"] = "join"
     """Reads that were covered by a later read, or whose file was edited since: they join a batch from inside
-    `protected_tokens`, count towards starting one (`"auto"`), or are treated like all others."""
+    `protected_tokens`, count towards starting one (`"auto"` only), or are treated like all others."""
     keep_errors: Literal["open", "all", "none"] = "open"
     """`"open"`: errors stay until the same tool succeeds on the same target: the newest 10 whole, as long as they have
     at most 4,000 tokens together, older ones as their last error line. `"all"`: they stay. `"none"`: like others."""
     keep_tools: tuple[str, ...] = ("agent", "list", "*decision*", "adr*", "*_adr*", "*ask*user*", "exitplanmode")
     """Outputs that are never pruned: kinds of tools, or patterns of names (`*` is anything; case does not matter; a
-    word that is a kind means that kind, and tools of that name).
+    word in small letters that is a kind means that kind, and tools of that name).
     Default: sub-agents' answers, which are summaries already, listings, of which 46 % are needed again, and what users
     have answered and decided."""
     keep_paths: tuple[str, ...] = ("*decision*", "adr*", "*/adr/*", "*/adrs/*", "*/adr-*", "*/adr_*", "*/adr0*")
@@ -105,12 +105,14 @@ class PrunePolicy:
             raise ValueError(f"keep_errors: expected 'open', 'all' or 'none', got {self.keep_errors!r}")
         if self.stub is not None and not isinstance(self.stub, str):
             raise TypeError(f"stub: expected a text or None, got {self.stub!r}")
-        if self.stub is not None and not self.stub.strip():
-            raise ValueError("stub: expected a text that says something, got a blank one")
+        if self.stub is not None and (not self.stub.strip() or any("\ud800" <= char <= "\udfff" for char in self.stub)):
+            raise ValueError(f"stub: expected a text that says something and can be sent, got {self.stub!r}")
         for name in (*_PATTERNS, *(() if self.only_tools is None else ("only_tools",))):
             patterns = getattr(self, name)
             if not isinstance(patterns, tuple) or not all(isinstance(item, str) for item in patterns):
                 raise TypeError(f"{name}: expected a tuple of patterns, got {patterns!r}")
+        if not isinstance(self.tools, tuple):
+            raise TypeError(f"tools: expected a tuple of pairs of a pattern and a kind, got {self.tools!r}")
         for entry in self.tools:
             if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str)):
                 raise TypeError(f"tools: expected pairs of a pattern and a kind, got {entry!r}")
@@ -141,7 +143,10 @@ class PrunePolicy:
 
     @classmethod
     def seed(cls) -> PrunePolicy:
-        """The first design's rule: everything before the newest two turns, as soon as there is anything to save."""
+        """The first design's rule: everything before the newest two turns, as soon as there is anything to save.
+
+        But for what stays by default: sub-agents' answers, listings, decisions, open errors.
+        """
         return cls(
             protected_turns=2,
             protected_steps=1,

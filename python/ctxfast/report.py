@@ -508,9 +508,9 @@ def look_at_pruning(messages: Sequence[Any], counter: ctxfast.TokenCounter, wind
 
 
 def facts_of(stub: str) -> str:
-    """What a stub says of an output, without the name of the tool: the path, lines, size."""
-    line = stub.partition("\n")[0].rpartition(",")[0]  # the last fact is the reason
-    return line.partition(": ")[2].partition(" ")[2]
+    """What a stub says of an output, without the name of the tool and why it went: the path, lines, size."""
+    facts = stub.partition("\n")[0].removesuffix("]").partition(": ")[2].partition(" ")[2]
+    return facts.removesuffix(", read again later").removesuffix(", edited later")
 
 
 def look_for_cuts(messages: Sequence[Any], read: Sequence[Fields]) -> Cuts:

@@ -20,7 +20,7 @@ TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all o
 if TYPE_CHECKING:
     # The generated stub cannot say that the kept messages have the type of the messages that came in.
     from collections.abc import Sequence
-    from typing import ClassVar, Generic, Literal, TypeVar, final
+    from typing import Any, ClassVar, Generic, Literal, TypeVar, final
 
     from ctxfast.policy import PrunePolicy, SupportsSave
 
@@ -119,7 +119,7 @@ if TYPE_CHECKING:
         budget: float | None = None,
         prices: CachePrices | None = ...,
         policy: PrunePolicy | None = None,
-        previous: Report | Pruned[M] | None = None,
+        previous: Report | Pruned[Any] | None = None,
         counter: _core.TokenCounter | None = None,
         store: SupportsSave | None = None,
     ) -> Pruned[M]:
@@ -127,7 +127,8 @@ if TYPE_CHECKING:
 
         Protected are the outputs of the newest `protected_steps` steps (3), the newest `protected_tokens` tokens of
         output (10,000) and the newest `protected_turns` turns (0). `prune_threshold="auto"` replaces the rest once that
-        pays at these cache `prices`; a number of tokens replaces batches that free so many each. `budget` is the number
+        pays at these cache `prices` (default: `CachePrices()`; `None`: no cache); a number of tokens replaces batches
+        that free so many each. `budget` is the number
         of usable tokens, `previous` the report of the last call on the same list; each output is saved in `store`
         before it is replaced. The whole text: `help(ctxfast.prune_tool_outputs)`.
         """

@@ -224,23 +224,26 @@ class Pruning:
         )
 
     def apply_again(self, previous: Report) -> None:
-        """Replaces what an earlier call has replaced."""
+        """Replaces what an earlier call has replaced; nothing that the model has not seen yet."""
         numbers = {(output.index, output.place): number for number, output in enumerate(self.outputs)}
         waiting: dict[tuple[str, str, int, str], list[Edit]] = {}
         for edit in previous.items:
             known = (edit.call_id, edit.tool, edit.characters, edit.sample)
             number = numbers.get((edit.index, edit.place), -1)
-            is_there = number >= 0 and number not in self.edits and self.known_by(number) == known
-            if is_there and self.is_smaller(self.outputs[number], edit.stub):
+            if self.can_be_again(number, edit) and self.known_by(number) == known:
                 self.replace(number, edit, new=False)
             else:
                 waiting.setdefault(known, []).append(edit)
-        newest = self.responses[-1] if self.responses else 0
         for number, output in enumerate(self.outputs):  # the list has become shorter in front
             edits = waiting.get(self.known_by(number))
-            is_seen = output.index < newest and output.call_id != ""
-            if is_seen and number not in self.edits and edits and self.is_smaller(output, edits[0].stub):
+            if output.call_id and edits and self.can_be_again(number, edits[0]):
                 self.replace(number, edits.pop(0), new=False)
+
+    def can_be_again(self, number: int, edit: Edit) -> bool:
+        """Whether an output can be replaced as it was before."""
+        if number < 0 or number in self.edits or self.outputs[number].index >= self.sent():
+            return False
+        return self.is_smaller(self.outputs[number], edit.stub)
 
     def known_by(self, number: int) -> tuple[str, str, int, str]:
         """By what an output is known again."""

@@ -10,8 +10,8 @@ mod memory;
 mod numbers;
 mod policy;
 mod prune;
+mod pruned;
 mod read;
-mod report;
 mod structure;
 mod tail;
 mod validate;
@@ -27,7 +27,7 @@ mod _core {
     #[pymodule_export]
     use crate::prune::prune_tool_outputs;
     #[pymodule_export]
-    use crate::report::{Edit, Pruned, Report};
+    use crate::pruned::{Edit, Pruned, Report};
     #[pymodule_export]
     use crate::structure::{atoms, find_safe_cut, safe_cuts, step_starts, turn_starts};
     #[pymodule_export]

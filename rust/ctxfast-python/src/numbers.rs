@@ -84,6 +84,18 @@ fn overhead(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
         .ok_or_else(|| PyValueError::new_err(format!("{name}: expected 0 to 1,000,000, got {number}")))
 }
 
+/// A price, or a number of requests: finite, 0 or more.
+pub(crate) fn price(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<f64>().ok() };
+    match number {
+        Some(number) if number.is_finite() && number >= 0.0 => Ok(number),
+        Some(number) => {
+            Err(PyValueError::new_err(format!("{name}: expected a finite number, 0 or more, got {number}")))
+        }
+        None => Err(parameter_type_error(name, "a number", value)),
+    }
+}
+
 /// A parameter that is a number and has a default, which its name says.
 macro_rules! parameter {
     ($(#[$doc:meta])* $name:ident($type:ty) = $default:literal, $read:expr) => {
@@ -120,4 +132,12 @@ parameter! {
 parameter! {
     /// `media_tokens` of a counter made from a function.
     MediaTokens(u64) = 256, |value| overhead(value, "media_tokens")
+}
+parameter! {
+    /// `read` of cache prices.
+    ReadPrice(f64) = 0.1, |value| price(value, "read")
+}
+parameter! {
+    /// `write` of cache prices.
+    WritePrice(f64) = 1.25, |value| price(value, "write")
 }

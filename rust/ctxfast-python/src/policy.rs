@@ -4,10 +4,10 @@ use ctxfast::prune::{KeepErrors, Prices, Rules, Superseded, Threshold};
 use ctxfast::tools::{KINDS, Kinds, Names, Pattern, Tool};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyInt, PyString};
 
 use crate::errors::parameter_type_error;
-use crate::numbers::{Least, budget, count};
+use crate::numbers::{Least, ReadPrice, WritePrice, budget, count, price};
 
 /// What tokens cost, as shares of the price of an input token that is not cached. Frozen, hashable, picklable.
 ///
@@ -26,16 +26,21 @@ impl CachePrices {
     #[new]
     #[pyo3(
         signature = (
-            read: "float" = Price(0.1),
-            write: "float" = Price(1.25),
+            read: "float" = ReadPrice::DEFAULT,
+            write: "float" = WritePrice::DEFAULT,
             horizon: "float | None" = None,
             cold: "bool" = false
         ),
         text_signature = "(read=0.1, write=1.25, horizon=None, cold=False)"
     )]
-    fn new(read: Price, write: Price, horizon: Option<Price>, cold: bool) -> Self {
-        let (Price(read), Price(write)) = (read, write);
-        Self { prices: Prices { read, write, horizon: horizon.map(|Price(horizon)| horizon), cold } }
+    fn new(
+        read: ReadPrice,
+        write: WritePrice,
+        horizon: Option<&Bound<'_, PyAny>>,
+        cold: bool,
+    ) -> PyResult<Self> {
+        let horizon = horizon.map(|horizon| price(horizon, "horizon")).transpose()?;
+        Ok(Self { prices: Prices { read: read.0, write: write.0, horizon, cold } })
     }
 
     /// Price of reading a token from the cache.
@@ -78,26 +83,6 @@ impl CachePrices {
     fn __getnewargs__(&self) -> (f64, f64, Option<f64>, bool) {
         let Prices { read, write, horizon, cold } = self.prices;
         (read, write, horizon, cold)
-    }
-}
-
-/// A price, or a number of requests: finite, 0 or more.
-#[derive(Clone, Copy)]
-pub(crate) struct Price(f64);
-
-impl FromPyObject<'_, '_> for Price {
-    type Error = PyErr;
-
-    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        if value.is_instance_of::<PyBool>() {
-            return Err(parameter_type_error("CachePrices", "a number", &value));
-        }
-        let price: f64 =
-            value.extract().map_err(|_| parameter_type_error("CachePrices", "a number", &value))?;
-        if price.is_finite() && price >= 0.0 {
-            return Ok(Self(price));
-        }
-        Err(PyValueError::new_err(format!("CachePrices: expected finite numbers, 0 or more, got {price}")))
     }
 }
 
@@ -299,6 +284,9 @@ fn threshold(value: &Bound<'_, PyAny>, batch: Batch) -> PyResult<Threshold> {
             "prune_threshold: expected 'auto' or a whole number, got {}",
             word.repr()?.to_string_lossy()
         )));
+    }
+    if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() {
+        return Err(parameter_type_error("prune_threshold", "'auto' or a whole number", value));
     }
     let tokens = count(value, "prune_threshold")? as u64;
     Ok(if batch == Batch::All { Threshold::All(tokens) } else { Threshold::Grid(tokens) })

@@ -8,29 +8,29 @@ use ctxfast::plan::{Block, Facts, Plan, Replacement, Stub};
 use ctxfast::prune::{Output, Source, Timeline, plan};
 use ctxfast::steps;
 use ctxfast::stub::{LONGEST_ID, Old, Remark, is_stub, stub, with_id};
-use ctxfast::tools::{Arguments, Call, KEYS, Members, Tool, Value, begins_as_failure, exit_code, members_of};
+use ctxfast::tools::{Arguments, Call, Tool, begins_as_failure, exit_code, members_of};
 use ctxfast::transcript::{Kind, Transcript};
 use memchr::memchr;
 use memchr::memmem::{Finder, find};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyList, PyString};
 
 use crate::counter::TokenCounter;
 use crate::errors::{At, Error, Read, parameter_type_error};
-use crate::memory::{chars, fill, one_byte_text, view, wanted};
+use crate::memory::{chars, one_byte_text, view};
 use crate::policy::{Given, Policy, PricesOrNone};
+use crate::pruned::{Edit, Pruned, Report, earlier};
 use crate::read::json::{self, Keys};
 use crate::read::{self, Called, Items, Visit, fields};
-use crate::report::{Edit, Pruned, Report, earlier};
 use crate::write;
 
 /// Old tool outputs as stubs, everything else as it is: a new list, and a report of what was done.
 ///
 /// A stub is one line of facts and up to three lines of what was there, at most 400 characters; it is always shorter
 /// than the output, and smaller by `counter` (default: `TokenCounter.default()`). Calls, ids and all other messages are
-/// never touched, so that the new list is as valid as the old one. What is a stub stays one: pruning twice changes
+/// never touched, so that the new list is as valid as the old one. A changed message that was no dict comes back as one. What is a stub stays one: pruning twice changes
 /// nothing.
 ///
 /// **Protected** are the outputs in the newest `protected_steps` steps (default 3; what the model has not seen yet in any
@@ -43,7 +43,8 @@ use crate::write;
 /// 10,000 tokens (a tenth of `budget`, the usable tokens of the context window, if that is less), and if
 /// `read * saved * horizon >= (write - read) * rest`, where `rest` are the tokens behind the first changed message that
 /// remain and were in the last request, for these must be written into the provider's cache again. `prices` is a
-/// `CachePrices`; `None`: there is no cache, every saving pays. A number of tokens instead of `"auto"` replaces batches
+/// `CachePrices` (default: `CachePrices()`, which are Anthropic's); `None`: there is no cache, every saving pays. They
+/// matter to `"auto"` only. A number of tokens instead of `"auto"` replaces batches
 /// that free so many each, counted from the start of the list: the same ones on every call, whatever is appended.
 ///
 /// **Stable.** `"auto"` does not know what was decided before unless it is told: go on with the list that it gave, or pass
@@ -51,8 +52,8 @@ use crate::write;
 /// neither; with either, its batches are counted from what is no stub yet.
 ///
 /// **Nothing is lost.** With a `store`, anything with a method `save(text) -> id`, each output is saved before it is
-/// replaced (content that is no string as its JSON), and the stub names the id. What `save` raises is raised: then
-/// nothing was replaced.
+/// replaced (content that is no string as its JSON), and the stub names the id (one with a fixed text does not; it is in
+/// the report). What `save` raises is raised: then nothing was replaced.
 ///
 /// Reads that a later read covers, or whose file was edited since, join a batch from inside `protected_tokens`; they never
 /// start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises
@@ -368,7 +369,9 @@ impl<'a, 'py> Reader<'a, 'py> {
         let mut edits = Vec::new();
         let mut waiting: HashMap<Known, VecDeque<&Edit>> = HashMap::new();
         let mut apply = |reader: &mut Self, number: usize, edit: &Edit| -> Read<bool> {
-            let Some(output) = outputs.get_mut(number).filter(|output| !output.replaced) else {
+            // what the model has not seen yet is not replaced
+            let is_open = |output: &&mut Output| !output.replaced && output.message < sent;
+            let Some(output) = outputs.get_mut(number).filter(is_open) else {
                 return Ok(false);
             };
             let counter = reader.counter;
@@ -398,9 +401,9 @@ impl<'a, 'py> Reader<'a, 'py> {
         }
         if !waiting.is_empty() {
             // the list has become shorter in front
-            for (number, &(message, _)) in self.places.clone().iter().enumerate() {
-                if message >= sent || self.call_id(number).is_empty() {
-                    continue; // what the model has not seen yet, and what cannot be told apart
+            for number in 0..self.places.len() {
+                if self.call_id(number).is_empty() {
+                    continue; // what cannot be told apart
                 }
                 if let Some(known) = waiting.get_mut(&self.known_by(number)?)
                     && let Some(edit) = known.front()
@@ -543,7 +546,7 @@ impl Source for Reader<'_, '_> {
         let tool = self.tool(output)?;
         let named = self.named(&tool);
         let arguments = match self.called(output).and_then(|called| called.arguments.as_ref()) {
-            Some(arguments) => read_arguments(arguments, members_of(named.kind))?,
+            Some(arguments) => read::arguments(arguments, members_of(named.kind))?,
             None => Arguments::default(),
         };
         let call = Call::new(named.kind, &arguments);
@@ -631,140 +634,4 @@ impl<'py> Content<'py> {
 
 fn is_true(flag: &Bound<'_, PyAny>) -> bool {
     flag.cast::<PyBool>().is_ok_and(PyBoolMethods::is_true)
-}
-
-wanted! {
-    /// The members of arguments that say what a call is about, in the order of `ctxfast::tools::KEYS`.
-    pub(crate) struct ArgumentFields {
-        file_path = b"file_path",
-        file_path_2 = b"filePath",
-        absolute_path = b"absolute_path",
-        notebook_path = b"notebook_path",
-        path = b"path",
-        file = b"file",
-        filename = b"filename",
-        file_name = b"file_name",
-        target_file = b"target_file",
-        command = b"command",
-        cmd = b"cmd",
-        pattern = b"pattern",
-        query = b"query",
-        regex = b"regex",
-        input = b"input",
-        patch = b"patch",
-        patch_text = b"patchText",
-        offset = b"offset",
-        line_offset = b"line_offset",
-        limit = b"limit",
-        n_lines = b"n_lines",
-        start_line = b"start_line",
-        end_line = b"end_line",
-        view_range = b"view_range",
-        url = b"url",
-        website_url = b"website_url",
-        description = b"description",
-    }
-}
-
-/// What is wanted of arguments: JSON, or a dict.
-fn read_arguments(arguments: &Bound<'_, PyAny>, wanted: Members) -> Read<Arguments> {
-    if let Ok(json) = arguments.cast::<PyString>() {
-        return Ok(Arguments::from_json(view(json), wanted));
-    }
-    let mut read = Arguments::default();
-    let Ok(dict) = arguments.cast::<PyDict>() else { return Ok(read) };
-    let mut fields = ArgumentFields::default();
-    fill(&mut fields, dict)?;
-    let ArgumentFields {
-        file_path,
-        file_path_2,
-        absolute_path,
-        notebook_path,
-        path,
-        file,
-        filename,
-        file_name,
-        target_file,
-        command,
-        cmd,
-        pattern,
-        query,
-        regex,
-        input,
-        patch,
-        patch_text,
-        offset,
-        line_offset,
-        limit,
-        n_lines,
-        start_line,
-        end_line,
-        view_range,
-        url,
-        website_url,
-        description,
-    } = fields;
-    let values: [_; KEYS.len()] = [
-        file_path,
-        file_path_2,
-        absolute_path,
-        notebook_path,
-        path,
-        file,
-        filename,
-        file_name,
-        target_file,
-        command,
-        cmd,
-        pattern,
-        query,
-        regex,
-        input,
-        patch,
-        patch_text,
-        offset,
-        line_offset,
-        limit,
-        n_lines,
-        start_line,
-        end_line,
-        view_range,
-        url,
-        website_url,
-        description,
-    ];
-    for (key, value) in values.into_iter().enumerate() {
-        if let Some(value) = value {
-            read.set(key, argument(&value, 0));
-        }
-    }
-    if wanted == Members::All {
-        for (key, value) in json::members(arguments)? {
-            let key = view(&key).to_well_formed();
-            if !KEYS.contains(&key.as_str()) {
-                read.set_other(key, argument(&value, 0));
-            }
-        }
-    }
-    Ok(read)
-}
-
-fn argument(value: &Bound<'_, PyAny>, depth: usize) -> Value {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Value::Text(view(text).to_well_formed());
-    }
-    if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
-        return value.extract().map_or(Value::Other, Value::Number);
-    }
-    match Items::of(value) {
-        Some(items) if depth == 0 => {
-            let mut values = Vec::new();
-            let each = items.each(|item| {
-                values.push(argument(&item, 1));
-                Ok(())
-            });
-            each.map_or(Value::Other, |()| Value::List(values))
-        }
-        _ => Value::Other,
-    }
 }

@@ -4,6 +4,7 @@
 //! weigh texts, tables note ids. Lists may mix forms; a form is one file: [`openai_chat`], [`anthropic`].
 
 mod anthropic;
+mod arguments;
 mod content;
 pub(crate) mod fields;
 mod items;
@@ -17,6 +18,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+pub(crate) use self::arguments::arguments;
 use self::content::{Blocks, Content};
 pub(crate) use self::content::{content, is_tool_result, part_text, text_of, user};
 pub(crate) use self::items::Items;
