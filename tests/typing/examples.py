@@ -44,3 +44,25 @@ def tail(messages: list[Message]) -> list[Message]:
     assert_type(fresh.messages, list[Message])
     assert_type(fresh.pinned, tuple[int, ...])
     return fresh.messages
+
+
+def pruning(messages: list[Message]) -> list[Message]:
+    """The messages keep their type, a report goes on from call to call."""
+    pruned = ctxfast.prune_tool_outputs(messages, 1, "auto", policy=ctxfast.PrunePolicy.careful())
+    assert_type(pruned, ctxfast.Pruned[Message])
+    assert_type(pruned.report, ctxfast.Report)
+    assert_type(pruned.report.items, tuple[ctxfast.Edit, ...])
+    report = ctxfast.Report.from_dict(pruned.report.as_dict())
+    again = ctxfast.prune_tool_outputs(messages, prices=None, previous=report, store=Shelf())
+    if again.report.blocked_by == "prune_threshold":
+        ctxfast.prune_tool_outputs(messages, prune_threshold="soon")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    ctxfast.prune_tool_outputs(messages, store="shelf")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    return again.messages
+
+
+class Shelf:
+    """A store."""
+
+    def save(self, text: str, /) -> str:
+        """Keeps it nowhere."""
+        return text[:8]
