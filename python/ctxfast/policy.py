@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -95,8 +94,8 @@ class PrunePolicy:
         share = self.horizon_share
         if isinstance(share, bool) or not isinstance(share, (int, float)):
             raise TypeError(f"horizon_share: expected a number, got {share!r}")
-        if not (math.isfinite(share) and share >= 0):
-            raise ValueError(f"horizon_share: expected 0 or more, got {share!r}")
+        if not 0 <= share <= 1_000_000:  # of NaN neither is true
+            raise ValueError(f"horizon_share: expected 0 to 1,000,000, got {share!r}")
         if self.batch not in ("grid", "all"):
             raise ValueError(f"batch: expected 'grid' or 'all', got {self.batch!r}")
         if self.superseded not in ("join", "start", "off"):
@@ -105,17 +104,21 @@ class PrunePolicy:
             raise ValueError(f"keep_errors: expected 'open', 'all' or 'none', got {self.keep_errors!r}")
         if self.stub is not None and not isinstance(self.stub, str):
             raise TypeError(f"stub: expected a text or None, got {self.stub!r}")
-        if self.stub is not None and (not self.stub.strip() or any("\ud800" <= char <= "\udfff" for char in self.stub)):
-            raise ValueError(f"stub: expected a text that says something and can be sent, got {self.stub!r}")
+        if self.stub is not None:
+            _check_texts("stub", (self.stub,))
+            if not self.stub.strip():
+                raise ValueError("stub: expected a text that says something, got a blank one")
         for name in (*_PATTERNS, *(() if self.only_tools is None else ("only_tools",))):
             patterns = getattr(self, name)
             if not isinstance(patterns, tuple) or not all(isinstance(item, str) for item in patterns):
                 raise TypeError(f"{name}: expected a tuple of patterns, got {patterns!r}")
+            _check_texts(name, patterns)
         if not isinstance(self.tools, tuple):
             raise TypeError(f"tools: expected a tuple of pairs of a pattern and a kind, got {self.tools!r}")
         for entry in self.tools:
             if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str)):
                 raise TypeError(f"tools: expected pairs of a pattern and a kind, got {entry!r}")
+            _check_texts("tools", entry[:1])
             if entry[1] not in _KINDS:
                 raise ValueError(f"tools: expected a kind of {', '.join(_KINDS)}, got {entry[1]!r}")
 
@@ -212,6 +215,13 @@ class PrunePolicy:
             keep_paths=(),
             stub=_CLEARED,
         )
+
+
+def _check_texts(name: str, texts: tuple[str, ...]) -> None:
+    """Texts without lone surrogates."""
+    for text in texts:
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            raise ValueError(f"{name}: expected text without lone surrogates, got {text!r}")
 
 
 def _check_count(name: str, value: object, expected: str = "a whole number") -> None:

@@ -452,7 +452,7 @@ class Pruning:
         worked on, its only text stays.
         """
         read = self.outputs[number].call.read
-        if read is None:
+        if read is None or self.policy.superseded == "off":
             return None
         path = read[0]
         seen, edited = 0, None

@@ -541,6 +541,9 @@ impl<S: Source> Planner<'_, S> {
         time: usize,
         edits: Edits,
     ) -> Result<Option<(Remark, Reason)>, S::Error> {
+        if self.rules.superseded == Superseded::Off {
+            return Ok(None);
+        }
         let facts = self.facts(number)?;
         let Some((path, lines)) = &facts.call.read else { return Ok(None) };
         let index = self.index()?;

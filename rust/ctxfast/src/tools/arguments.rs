@@ -187,7 +187,7 @@ impl Arguments {
 /// A whole number of at most nine digits, also one that is written as a text.
 fn number(value: &Value) -> Option<i64> {
     match value {
-        Value::Number(number) if number.abs() < 1_000_000_000 => Some(*number),
+        Value::Number(number) if number.unsigned_abs() < 1_000_000_000 => Some(*number),
         Value::Text(text) => digits(text),
         _ => None,
     }
