@@ -30,8 +30,8 @@ use crate::write;
 ///
 /// A stub is one line of facts and up to three lines of what was there, at most 400 characters; it is always shorter
 /// than the output, and smaller by `counter` (default: `TokenCounter.default()`). Calls, ids and all other messages are
-/// never touched, so that the new list is as valid as the old one. A changed message that was no dict comes back as one. What is a stub stays one: pruning twice changes
-/// nothing.
+/// never touched, so that the new list is as valid as the old one. A changed message that was no dict comes back as one.
+/// What is a stub stays one: pruning twice changes nothing.
 ///
 /// **Protected** are the outputs in the newest `protected_steps` steps (default 3; what the model has not seen yet in any
 /// case), in the newest `protected_tokens` tokens of tool output (10,000; the output that crosses the border is not
