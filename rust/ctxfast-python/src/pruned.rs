@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::parameter_type_error;
+use crate::numbers::count;
 
 /// A tool output that has been replaced. Frozen.
 #[pyclass(frozen, eq, module = "ctxfast._core")]
@@ -97,22 +98,24 @@ impl Edit {
     }
 
     fn from_dict(dict: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let kind: String = dict.get_item("kind")?.extract()?;
-        let reason: String = dict.get_item("reason")?.extract()?;
+        let get = |key: &str| dict.get_item(key);
+        let size = |key: &str| count(&get(key)?, key);
+        let kind: String = get("kind")?.extract()?;
+        let reason: String = get("reason")?.extract()?;
         Ok(Self {
-            index: dict.get_item("index")?.extract()?,
-            place: dict.get_item("place")?.extract()?,
-            call_id: dict.get_item("call_id")?.extract()?,
-            tool: dict.get_item("tool")?.extract()?,
+            index: size("index")?,
+            place: size("place")?,
+            call_id: get("call_id")?.extract()?,
+            tool: get("tool")?.extract()?,
             kind: Tool::from_name(&kind).ok_or_else(|| unknown("kind", &kind))?,
             reason: Reason::from_name(&reason).ok_or_else(|| unknown("reason", &reason))?,
-            before: dict.get_item("before")?.extract()?,
-            after: dict.get_item("after")?.extract()?,
-            new: dict.get_item("new")?.extract()?,
-            stub: dict.get_item("stub")?.extract()?,
-            characters: dict.get_item("characters")?.extract()?,
-            sample: dict.get_item("sample")?.extract()?,
-            stored: dict.get_item("stored")?.extract()?,
+            before: size("before")? as u64,
+            after: size("after")? as u64,
+            new: get("new")?.extract()?,
+            stub: get("stub")?.extract()?,
+            characters: size("characters")?,
+            sample: get("sample")?.extract()?,
+            stored: get("stored")?.extract()?,
         })
     }
 }
@@ -201,16 +204,23 @@ impl Report {
     #[pyo3(signature = (data: "dict[str, Any]"))]
     fn from_dict(data: &Bound<'_, PyDict>) -> PyResult<Self> {
         let get = |key: &str| data.as_any().get_item(key);
+        let size = |key: &str| count(&get(key)?, key);
         let blocked_by: Option<String> = get("blocked_by")?.extract()?;
         let block = |name: String| Block::from_name(&name).ok_or_else(|| unknown("blocked_by", &name));
+        let first = get("earliest_changed_index")?;
+        let index = |index: PyResult<Bound<'_, PyAny>>| count(&index?, "reread_of_pruned");
         Ok(Self {
-            before: get("before")?.extract()?,
-            after: get("after")?.extract()?,
+            before: size("before")? as u64,
+            after: size("after")? as u64,
             items: get("items")?.try_iter()?.map(|item| Edit::from_dict(&item?)).collect::<PyResult<_>>()?,
-            earliest_changed_index: get("earliest_changed_index")?.extract()?,
-            tokens_rewritten: get("tokens_rewritten")?.extract()?,
+            earliest_changed_index: if first.is_none() {
+                None
+            } else {
+                Some(size("earliest_changed_index")?)
+            },
+            tokens_rewritten: size("tokens_rewritten")? as u64,
             blocked_by: blocked_by.map(block).transpose()?,
-            reread_of_pruned: get("reread_of_pruned")?.extract()?,
+            reread_of_pruned: get("reread_of_pruned")?.try_iter()?.map(index).collect::<PyResult<_>>()?,
         })
     }
 
