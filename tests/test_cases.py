@@ -23,6 +23,7 @@ from ctxfast import (
     Pruned,
     PrunePolicy,
     TokenCounter,
+    Usage,
     count_tokens,
     find_safe_cut,
     fresh_tail_budget,
@@ -56,6 +57,11 @@ def estimate_tokens(case: Case) -> Any:
 
 def estimate_messages(case: Case) -> Any:
     return count_tokens(case["messages"])
+
+
+def context_used_from_usage(case: Case) -> Any:
+    usage = Usage.from_provider(case["usage"])
+    return usage and usage.total_tokens
 
 
 def tail_budget(case: Case) -> Any:
@@ -120,6 +126,7 @@ CALLS: dict[str, Callable[[Case], Any]] = {
     "prune_sequence": prune_sequence,
     "estimate_tokens": estimate_tokens,
     "estimate_messages": estimate_messages,
+    "context_used_from_usage": context_used_from_usage,
     "fresh_tail_budget": tail_budget,
     "fit_to_budget": fit_to_budget,
     "keep_last_turns": keep_last_turns,
@@ -275,6 +282,10 @@ def no_exception(run: Run, _: str) -> None:
     assert run.error is None
 
 
+def returns(run: Run, value: str) -> None:
+    assert run.result == json.loads(value)
+
+
 def raises(run: Run, name: str) -> None:
     assert {"BudgetError": BudgetError}[name] is type(run.error)
 
@@ -316,6 +327,7 @@ PROPERTIES: dict[str, Callable[[Run, str], None]] = {
         changed_prefix_at_most,
         reports,
         no_exception,
+        returns,
         raises,
         time_le_ms,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxfast._core import OPTIMISED as _OPTIMISED
 from ctxfast._core import VERSION as __version__
 from ctxfast._core import TokenCounter, count_tokens
-from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError
+from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError, UsageError
 from ctxfast.shrinking import (
     CachePrices,
     Edit,
@@ -22,6 +22,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all
 if TYPE_CHECKING:
     from ctxfast.counting import EstimatorConfig
     from ctxfast.policy import PrunePolicy
+    from ctxfast.usage import Usage
 
 __all__ = [
     "BudgetError",
@@ -37,6 +38,8 @@ __all__ = [
     "Pruned",
     "Report",
     "TokenCounter",
+    "Usage",
+    "UsageError",
     "__version__",
     "atoms",
     "count_tokens",
@@ -71,6 +74,10 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
             from ctxfast.policy import PrunePolicy
 
             return PrunePolicy
+        if name == "Usage":
+            from ctxfast.usage import Usage
+
+            return Usage
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "CtxfastError", "MessageTypeError", "MessageValueError"]
+__all__ = ["BudgetError", "CtxfastError", "MessageTypeError", "MessageValueError", "UsageError"]
 
 
 class CtxfastError(Exception):
     """Base class of all errors raised by ctxfast."""
 
 
-class _MessageError(CtxfastError):
-    """A message that cannot be read: what was expected, what came, and where."""
+class _ReadingError(CtxfastError):
+    """A message or record that cannot be read: what was expected, what came, and where."""
 
     def __init__(self, expected: str, got: str, path: str) -> None:
         super().__init__(expected, got, path)
@@ -25,13 +25,17 @@ class _MessageError(CtxfastError):
         return f"Expected {self.expected}, got {self.got} - at `{self.path}`"
 
 
-class MessageTypeError(_MessageError, TypeError):
+class MessageTypeError(_ReadingError, TypeError):
     """A value inside a message has the wrong type."""
 
 
-class MessageValueError(_MessageError, ValueError):
+class MessageValueError(_ReadingError, ValueError):
     """A value inside a message has the right type and cannot be used: a missing role, a cycle."""
 
 
 class BudgetError(CtxfastError, ValueError):
     """A budget or limit that is no number of tokens: negative, zero where that means nothing, NaN, infinite, bool."""
+
+
+class UsageError(_ReadingError, ValueError):
+    """A provider's usage record that cannot be read: no known field, or a count that is none."""
