@@ -25,6 +25,7 @@
 mod backwards;
 pub mod budget;
 pub mod conversation;
+pub mod estimate;
 pub mod flat;
 pub mod json;
 pub mod pairs;
