@@ -186,6 +186,7 @@ def counters(package: ModuleType) -> Any:
         picoclaw=reference.picoclaw,
         flat=reference.FlatCounter,
         from_callable=reference.CallableCounter,
+        estimator=reference.EstimatorCounter,
     )
 
 

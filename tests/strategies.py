@@ -580,6 +580,9 @@ counters: SearchStrategy[Pair] = st.one_of(
         lambda version: (TokenCounter.picoclaw(version), reference.picoclaw(version))  # type: ignore[arg-type]
     ),
     configs.map(lambda config: (TokenCounter.flat(config), reference.FlatCounter(config))),
+    st.sampled_from(["o200k", "claude_v47"]).map(
+        lambda family: (TokenCounter.estimator(family), reference.EstimatorCounter(family))  # type: ignore[arg-type]
+    ),
     st.sampled_from([same(len), same(len, 0, 0), same(words_of), same(words_of, 7), same(len, 1, 10_000)]),
 )
 """A counter of the package, and the one of the reference that counts alike."""

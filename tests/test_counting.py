@@ -269,6 +269,9 @@ COUNTERS = [
     TokenCounter.flat(EstimatorConfig()),
     TokenCounter.flat(EstimatorConfig.seed_rules()),
     TokenCounter.flat(EstimatorConfig(chars_per_token=3.7, rounding="down", unit="bytes", media_tokens=0)),
+    TokenCounter.estimator("o200k"),
+    TokenCounter.estimator("claude_v47"),
+    TokenCounter.estimator("o200k", message_overhead=3, media_tokens=0),
     TokenCounter.from_callable(len),
     TokenCounter.from_callable(words, message_overhead=3, media_tokens=0),
 ]
@@ -290,7 +293,7 @@ def test_a_counter_is_a_value(counter: TokenCounter) -> None:
 def test_repr_is_the_call_that_makes_it() -> None:
     assert repr(TokenCounter.default()) == "TokenCounter.default()"
     assert repr(TokenCounter.picoclaw("4.0")) == "TokenCounter.picoclaw('4.0')"
-    for counter in COUNTERS[:6]:
+    for counter in COUNTERS[:9]:
         made = eval(repr(counter), {"TokenCounter": TokenCounter, "EstimatorConfig": EstimatorConfig})
         assert made == counter
 

@@ -35,6 +35,7 @@ COUNTERS: dict[str, Any] = {
     "picoclaw": TokenCounter.picoclaw("4.0"),
     "seed": TokenCounter.flat(EstimatorConfig.seed_rules()),
     "from_callable": TokenCounter.from_callable(len),
+    "estimator": TokenCounter.estimator("gemma3"),
 }
 
 
@@ -663,7 +664,11 @@ def test_a_value_that_occurs_twice_is_no_cycle() -> None:
 
 @pytest.mark.parametrize("depth", [1, 60, *range(61, 70), 500, 10_000])
 def test_nesting_ends_where_the_reference_ends(depth: int) -> None:
-    slow = {"default": reference.default_counter(), "from_callable": reference.CallableCounter(len)}
+    slow = {
+        "default": reference.default_counter(),
+        "from_callable": reference.CallableCounter(len),
+        "estimator": reference.EstimatorCounter("gemma3"),
+    }
     values = [
         {
             "role": "assistant",

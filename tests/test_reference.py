@@ -209,6 +209,7 @@ PAIRS: dict[str, Pair] = {
     "default": (TokenCounter.default(), reference.default_counter()),
     "picoclaw": (TokenCounter.picoclaw("4.0"), reference.picoclaw("4.0")),
     "from_callable": (TokenCounter.from_callable(len), reference.CallableCounter(len)),
+    "estimator": (TokenCounter.estimator("claude_v3"), reference.EstimatorCounter("claude_v3")),
 }
 
 

@@ -30,6 +30,7 @@ COUNTERS = {
     "seed": TokenCounter.flat(EstimatorConfig.seed_rules()),
     "bytes": BYTES,
     "from_callable": TokenCounter.from_callable(len),
+    "estimator": TokenCounter.estimator("o200k"),
 }
 
 WIDTHS = {

@@ -66,6 +66,7 @@ COUNTERS = [
     TokenCounter.picoclaw("4.0"),
     TokenCounter.flat(EstimatorConfig.seed_rules()),
     TokenCounter.from_callable(len),
+    TokenCounter.estimator("llama3"),
 ]
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "Pruned",
     "Report",
     "TokenCounter",
+    "_estimator_table",
     "_restore_counter",
     "atoms",
     "count_tokens",
@@ -357,6 +358,36 @@ class TokenCounter:
         token). It is 10 to 18 % too low for Claude 5 (2.05 to 2.27), and too low for compact JSON and logs (2.2), for
         Chinese and Japanese, digits and base64. 4.0, which most frameworks use, is too low for all but English on GPT.
         """
+    @staticmethod
+    def estimator(
+        family: Literal[
+            "o200k",
+            "cl100k",
+            "claude_v3",
+            "claude_v47",
+            "claude_legacy",
+            "llama3",
+            "qwen3",
+            "deepseek_v3",
+            "gemma3",
+            "mistral_tekken",
+        ],
+        *,
+        message_overhead: int = ...,
+        media_tokens: int = ...,
+    ) -> TokenCounter:
+        """
+        An estimate for a family of tokenizers, from the characters of a text and their neighbours.
+
+        `family` is `"o200k"` (GPT-4o and later), `"cl100k"` (GPT-4, GPT-3.5), `"claude_v3"` (Claude 3 to 4.6),
+        `"claude_v47"` (Claude 4.7 and later), `"claude_legacy"` (Claude 2), `"llama3"`, `"qwen3"`, `"deepseek_v3"`,
+        `"gemma3"` (Gemini, too) or `"mistral_tekken"`. On documents of 55 kinds that the tables were not fitted to, the
+        mean error is 3.1 to 4.1 %, by family, where four characters per token are 23 to 47 % off. It is an estimate of
+        the middle, not a bound, and worse for rare languages.
+
+        Each text of a message is estimated by itself; each message is rounded, a half up. `message_overhead` and
+        `media_tokens` are those of `from_callable`. Raises `ValueError` for a family that is none.
+        """
     def fits(self, /, content: object, limit: float) -> bool:
         """
         Whether `content` (a string, a message or a list of messages) has at most `limit` tokens. Counting stops at the
@@ -386,7 +417,7 @@ class TokenCounter:
         """
         The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
 
-        With a counter made from a function the prefix fits, and is the longest if counts do not fall as text grows.
+        With an estimator or a function the prefix fits, and is the longest if counts do not fall as text grows.
         """
     def message(self, /, message: object) -> int:
         """
@@ -418,6 +449,11 @@ class TokenCounter:
         """
         Tokens of tool definitions: name, description, JSON schema and a frame for each.
         """
+
+def _estimator_table(family: str) -> bytes:
+    """
+    The table of a family of tokenizers, as bytes: for `ctxfast.reference`.
+    """
 
 def _restore_counter(
     constructor: str, argument: object, message_overhead: int | None, media_tokens: int | None

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ctxfast.counting import EstimatorConfig
 from ctxfast.errors import BudgetError, MessageValueError
@@ -224,39 +224,41 @@ def default_counter() -> FlatCounter:
     return FlatCounter(EstimatorConfig(chars_per_token=2.5))
 
 
-@dataclass(frozen=True)
-class CallableCounter(Counter):
-    """Any `str -> int`, for each text of a message; ids are not sent as text and cost nothing."""
+class PerTextCounter(Counter):
+    """Counts each text of a message by itself, in parts of a token; ids are not sent as text and cost nothing."""
 
-    fn: Callable[[str], int]
-    message_overhead: int = 4
-    media_tokens: int = 256
+    message_overhead: int
+    media_tokens: int
+    units_per_token: ClassVar[int] = 1
+
+    def units(self, text: str) -> int:
+        """What a text costs, in parts of a token."""
+        raise NotImplementedError
+
+    def tokens(self, units: int) -> int:
+        """Parts of a token to tokens; a half is rounded up."""
+        return (units + self.units_per_token // 2) // self.units_per_token
 
     def text(self, text: str) -> int:
         """Tokens of a string."""
-        count = self.fn(text)
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise TypeError(f"the counting function must return an int, got {count!r}")
-        if not 0 <= count < 2**32:
-            raise ValueError(f"the counting function must return 0 to 4,294,967,295 tokens, got {count!r}")
-        return count
+        return self.tokens(self.units(text))
 
     def bare_content(self, pieces: list[Piece]) -> int:
         """Tokens of content without a message around it."""
-        return sum(self.piece(*piece) for piece in pieces)
+        return self.tokens(sum(self.piece(*piece) for piece in pieces))
 
     def pieces(self, reading: Reading) -> int:
-        """Tokens of a message: each text by itself, and the frame."""
-        content = self.bare_content(reading.content)
+        """Tokens of a message: each text by itself, and the frame; rounded once."""
+        content = sum(self.piece(*piece) for piece in reading.content)
         if reading.alternative is not None:
-            media = sum(self.media_tokens for kind, _ in reading.content if kind == MEDIA)
+            media = sum(self.piece(*piece) for piece in reading.content if piece[0] == MEDIA)
             content = max(content, media + sum(self.piece(PROSE, text) for text in reading.alternative))
-        return content + self.bare_content(reading.other) + self.message_overhead
+        return self.tokens(content + sum(self.piece(*piece) for piece in reading.other)) + self.message_overhead
 
     def piece(self, kind: str, value: Any) -> int:
-        """Tokens of one piece."""
+        """What one piece costs, in parts of a token."""
         if kind == MEDIA:
-            return self.media_tokens
+            return self.media_tokens * self.units_per_token
         if kind == ID:
             return 0
         media = 0
@@ -264,14 +266,31 @@ class CallableCounter(Counter):
             value, media = block_text(*value)
         elif kind == ARGUMENTS:
             value = value[0] if isinstance(value[0], str) else json_text(*value)
-        return (self.text(value) if value else 0) + media * self.media_tokens
+        return (self.units(value) if value else 0) + media * self.media_tokens * self.units_per_token
 
     def tools(self, tools: Sequence[object] | None) -> int:
-        """Tokens of tool definitions: name, description and schema each by itself, and a frame."""
-        return sum(
-            sum(self.piece(*piece) for piece in read_tool(tool, f"tools[{index}]")) + self.message_overhead
-            for index, tool in enumerate(expect_list(tools, "tools"))
-        )
+        """Tokens of tool definitions: name, description and schema each by itself, and a frame; rounded once."""
+        definitions = list(enumerate(expect_list(tools, "tools")))
+        units = sum(self.piece(*piece) for index, tool in definitions for piece in read_tool(tool, f"tools[{index}]"))
+        return self.tokens(units) + len(definitions) * self.message_overhead
+
+
+@dataclass(frozen=True)
+class CallableCounter(PerTextCounter):
+    """Any `str -> int`."""
+
+    fn: Callable[[str], int]
+    message_overhead: int = 4
+    media_tokens: int = 256
+
+    def units(self, text: str) -> int:
+        """What the function says."""
+        count = self.fn(text)
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(f"the counting function must return an int, got {count!r}")
+        if not 0 <= count < 2**32:
+            raise ValueError(f"the counting function must return 0 to 4,294,967,295 tokens, got {count!r}")
+        return count
 
 
 def read_tool(tool: object, path: str) -> Iterator[Piece]:

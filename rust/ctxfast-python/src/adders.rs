@@ -1,5 +1,6 @@
 //! How what a message holds adds up: units that are divided once, or tokens text by text.
 
+use ctxfast::estimate::{Estimator, Family, UNITS_PER_TOKEN};
 use ctxfast::flat::{Flat, SYSTEM_PART_OVERHEAD, Weight};
 use ctxfast::part::Kind;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -11,11 +12,18 @@ use crate::memory::{chars, view};
 use crate::read::json::{self, Keys};
 use crate::read::{self, Visit};
 
-/// A function `str -> int`, called for each text of a message by itself.
-pub(crate) struct Callable {
-    pub(crate) function: Py<PyAny>,
+/// Counts each text of a message by itself.
+pub(crate) struct PerText {
+    pub(crate) count: Count,
     pub(crate) message_overhead: u64,
     pub(crate) media_tokens: u64,
+}
+
+/// What counts a text.
+pub(crate) enum Count {
+    /// `str -> int`
+    Function(Py<PyAny>),
+    Estimator(Family, Estimator),
 }
 
 /// What is around the texts that were added.
@@ -185,48 +193,48 @@ impl<'py> Visit<'py> for FlatAdder<'_> {
     }
 }
 
-/// Adds tokens, text by text.
-pub(crate) struct CallableAdder<'c> {
-    callable: &'c Callable,
-    pub(crate) tokens: u64,
+/// Adds text by text, in parts of a token, to be rounded once.
+pub(crate) struct PerTextAdder<'c> {
+    per_text: &'c PerText,
+    pub(crate) units: u64,
     before_content: u64,
     content: u64,
     media: u64,
 }
 
-impl<'c> CallableAdder<'c> {
-    pub(crate) fn new(callable: &'c Callable) -> Self {
-        Self { callable, tokens: 0, before_content: 0, content: 0, media: 0 }
+impl<'c> PerTextAdder<'c> {
+    pub(crate) fn new(per_text: &'c PerText) -> Self {
+        Self { per_text, units: 0, before_content: 0, content: 0, media: 0 }
     }
 }
 
-impl<'py> Adder<'py> for CallableAdder<'_> {
+impl<'py> Adder<'py> for PerTextAdder<'_> {
     fn content(&mut self, content: &Bound<'py, PyAny>) -> Read<()> {
         read::content(content, self)
     }
 
     fn tokens(&self, frame: Frame) -> u64 {
-        let overhead = if frame == Frame::Message { self.callable.message_overhead } else { 0 };
-        self.tokens + self.media * self.callable.media_tokens + overhead
+        let overhead = if frame == Frame::Message { self.per_text.message_overhead } else { 0 };
+        self.per_text.tokens(self.units) + self.media * self.per_text.media_tokens + overhead
     }
 }
 
-impl Meter for CallableAdder<'_> {
+impl Meter for PerTextAdder<'_> {
     type Mark = (u64, u64);
 
     fn mark(&self) -> (u64, u64) {
-        (self.tokens, self.media)
+        (self.units, self.media)
     }
 
-    fn tokens_since(&self, (tokens, media): (u64, u64)) -> u64 {
-        self.tokens - tokens + (self.media - media) * self.callable.media_tokens
+    fn tokens_since(&self, (units, media): (u64, u64)) -> u64 {
+        self.per_text.tokens(self.units - units) + (self.media - media) * self.per_text.media_tokens
     }
 }
 
-impl<'py> Visit<'py> for CallableAdder<'_> {
+impl<'py> Visit<'py> for PerTextAdder<'_> {
     fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()> {
         if kind != Kind::Id && chars(text) > 0 {
-            self.tokens += self.callable.call(text)?;
+            self.units += self.per_text.units(text)?;
         }
         Ok(())
     }
@@ -242,31 +250,53 @@ impl<'py> Visit<'py> for CallableAdder<'_> {
     }
 
     fn content_begins(&mut self) {
-        self.before_content = self.tokens;
+        self.before_content = self.units;
     }
 
     fn alternative_begins(&mut self, _parts: usize) {
-        self.content = self.tokens;
-        self.tokens = self.before_content;
+        self.content = self.units;
+        self.units = self.before_content;
     }
 
     fn alternative_ends(&mut self) {
-        self.tokens = self.tokens.max(self.content);
+        self.units = self.units.max(self.content);
     }
 }
 
-impl Callable {
-    pub(crate) fn call(&self, text: &Bound<'_, PyString>) -> Read<u64> {
-        let count = self.function.bind(text.py()).call1((text,))?;
-        let refuse = |message: &str| -> PyResult<String> {
-            Ok(format!("the counting function must {message}, got {}", count.repr()?))
-        };
-        if count.is_instance_of::<PyBool>() || !count.is_instance_of::<PyInt>() {
-            return Err(PyTypeError::new_err(refuse("return an int")?).into());
+impl PerText {
+    /// What a text costs, in parts of a token.
+    pub(crate) fn units(&self, text: &Bound<'_, PyString>) -> Read<u64> {
+        match &self.count {
+            Count::Function(function) => call(function.bind(text.py()), text),
+            Count::Estimator(_, estimator) => Ok(estimator.units(view(text))),
         }
-        match count.extract::<u32>() {
-            Ok(number) => Ok(number.into()),
-            Err(_) => Err(PyValueError::new_err(refuse("return 0 to 4,294,967,295 tokens")?).into()),
+    }
+
+    /// Parts of a token to tokens; a half is rounded up.
+    pub(crate) fn tokens(&self, units: u64) -> u64 {
+        let scale = self.scale();
+        (units + scale / 2) / scale
+    }
+
+    /// How many parts a token has.
+    pub(crate) fn scale(&self) -> u64 {
+        match &self.count {
+            Count::Function(_) => 1,
+            Count::Estimator(..) => UNITS_PER_TOKEN.into(),
         }
+    }
+}
+
+fn call(function: &Bound<'_, PyAny>, text: &Bound<'_, PyString>) -> Read<u64> {
+    let count = function.call1((text,))?;
+    let refuse = |message: &str| -> PyResult<String> {
+        Ok(format!("the counting function must {message}, got {}", count.repr()?))
+    };
+    if count.is_instance_of::<PyBool>() || !count.is_instance_of::<PyInt>() {
+        return Err(PyTypeError::new_err(refuse("return an int")?).into());
+    }
+    match count.extract::<u32>() {
+        Ok(number) => Ok(number.into()),
+        Err(_) => Err(PyValueError::new_err(refuse("return 0 to 4,294,967,295 tokens")?).into()),
     }
 }

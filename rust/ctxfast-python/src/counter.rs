@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use ctxfast::estimate::{Estimator, Family};
 use ctxfast::flat::{Flat, Rounding, Unit, Weight};
 use ctxfast::part::Kind;
 use ctxfast::text::Text;
@@ -9,9 +10,9 @@ use pyo3::PyTraverseError;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PySlice, PyString, PyTuple};
+use pyo3::types::{PyBytes, PySlice, PyString, PyTuple};
 
-use crate::adders::{Adder, Callable, CallableAdder, FlatAdder, Frame, Metered};
+use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder};
 use crate::errors::{At, Error, Read};
 use crate::memory::{chars, view, wanted};
 use crate::numbers::{Least, MediaTokens, MessageOverhead, budget};
@@ -38,12 +39,12 @@ enum MadeBy {
     /// The `EstimatorConfig`.
     Flat(Py<PyAny>),
     Picoclaw(&'static str),
-    FromCallable,
+    PerText,
 }
 
 enum Rule {
     Flat(Flat),
-    Callable(Callable),
+    PerText(PerText),
 }
 
 #[pymethods]
@@ -130,12 +131,46 @@ impl TokenCounter {
         if !r#fn.is_callable() {
             return Err(crate::errors::parameter_type_error("fn", "a function", r#fn));
         }
-        let rule = Callable {
-            function: r#fn.clone().unbind(),
+        let rule = PerText {
+            count: Count::Function(r#fn.clone().unbind()),
             message_overhead: message_overhead.0,
             media_tokens: media_tokens.0,
         };
-        Ok(Self { made_by: MadeBy::FromCallable, rule: Rule::Callable(rule) })
+        Ok(Self { made_by: MadeBy::PerText, rule: Rule::PerText(rule) })
+    }
+
+    /// An estimate for a family of tokenizers, from the characters of a text and their neighbours.
+    ///
+    /// `family` is `"o200k"` (GPT-4o and later), `"cl100k"` (GPT-4, GPT-3.5), `"claude_v3"` (Claude 3 to 4.6),
+    /// `"claude_v47"` (Claude 4.7 and later), `"claude_legacy"` (Claude 2), `"llama3"`, `"qwen3"`, `"deepseek_v3"`,
+    /// `"gemma3"` (Gemini, too) or `"mistral_tekken"`. On documents of 55 kinds that the tables were not fitted to, the
+    /// mean error is 3.1 to 4.1 %, by family, where four characters per token are 23 to 47 % off. It is an estimate of
+    /// the middle, not a bound, and worse for rare languages.
+    ///
+    /// Each text of a message is estimated by itself; each message is rounded, a half up. `message_overhead` and
+    /// `media_tokens` are those of `from_callable`. Raises `ValueError` for a family that is none.
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            family: "Literal['o200k', 'cl100k', 'claude_v3', 'claude_v47', 'claude_legacy', 'llama3', 'qwen3', 'deepseek_v3', 'gemma3', 'mistral_tekken']",
+            *,
+            message_overhead: "int" = MessageOverhead::DEFAULT,
+            media_tokens: "int" = MediaTokens::DEFAULT
+        ),
+        text_signature = "(family, *, message_overhead=4, media_tokens=256)"
+    )]
+    fn estimator(
+        family: &str,
+        message_overhead: MessageOverhead,
+        media_tokens: MediaTokens,
+    ) -> PyResult<Self> {
+        let family = named(family)?;
+        let rule = PerText {
+            count: Count::Estimator(family, Estimator::new(family)),
+            message_overhead: message_overhead.0,
+            media_tokens: media_tokens.0,
+        };
+        Ok(Self { made_by: MadeBy::PerText, rule: Rule::PerText(rule) })
     }
 
     /// Tokens of a string.
@@ -175,9 +210,11 @@ impl TokenCounter {
                 read::tools::tools(tools, &mut adder, |adder| adder.weight.code += flat.tool_overhead)?;
                 flat.tokens(&adder.weight)
             }
-            Rule::Callable(callable) => {
-                let mut adder = CallableAdder::new(callable);
-                read::tools::tools(tools, &mut adder, |adder| adder.tokens += callable.message_overhead)?;
+            Rule::PerText(per_text) => {
+                let mut adder = PerTextAdder::new(per_text);
+                read::tools::tools(tools, &mut adder, |adder| {
+                    adder.units += per_text.message_overhead * per_text.scale();
+                })?;
                 Adder::tokens(&adder, Frame::None)
             }
         })
@@ -199,7 +236,7 @@ impl TokenCounter {
 
     /// The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
     ///
-    /// With a counter made from a function the prefix fits, and is the longest if counts do not fall as text grows.
+    /// With an estimator or a function the prefix fits, and is the longest if counts do not fall as text grows.
     #[pyo3(signature = (text, max_tokens: "float"))]
     fn head<'py>(
         &self,
@@ -229,18 +266,21 @@ impl TokenCounter {
         Ok(match (&self.made_by, &self.rule) {
             (MadeBy::Flat(config), _) => format!("TokenCounter.flat({})", config.bind(py).repr()?),
             (MadeBy::Picoclaw(version), _) => format!("TokenCounter.picoclaw('{version}')"),
-            (MadeBy::FromCallable, Rule::Callable(callable)) => {
-                let function = callable.function.bind(py).repr()?;
+            (_, Rule::PerText(per_text)) => {
+                let made = match &per_text.count {
+                    Count::Function(function) => format!("from_callable({}", function.bind(py).repr()?),
+                    Count::Estimator(family, _) => format!("estimator('{}'", family.name()),
+                };
                 let mut options = String::new();
                 for (name, value, default) in [
-                    ("message_overhead", callable.message_overhead, MessageOverhead::DEFAULT.0),
-                    ("media_tokens", callable.media_tokens, MediaTokens::DEFAULT.0),
+                    ("message_overhead", per_text.message_overhead, MessageOverhead::DEFAULT.0),
+                    ("media_tokens", per_text.media_tokens, MediaTokens::DEFAULT.0),
                 ] {
                     if value != default {
                         options = format!("{options}, {name}={value}");
                     }
                 }
-                format!("TokenCounter.from_callable({function}{options})")
+                format!("TokenCounter.{made}{options})")
             }
             _ => "TokenCounter.default()".to_owned(),
         })
@@ -252,9 +292,18 @@ impl TokenCounter {
         };
         match (&self.rule, &other.get().rule) {
             (Rule::Flat(one), Rule::Flat(two)) => Ok(one == two),
-            (Rule::Callable(one), Rule::Callable(two)) => Ok(one.message_overhead == two.message_overhead
-                && one.media_tokens == two.media_tokens
-                && one.function.bind(other.py()).eq(two.function.bind(other.py()))?),
+            (Rule::PerText(one), Rule::PerText(two)) => {
+                let same = match (&one.count, &two.count) {
+                    (Count::Function(one), Count::Function(two)) => {
+                        one.bind(other.py()).eq(two.bind(other.py()))?
+                    }
+                    (Count::Estimator(one, _), Count::Estimator(two, _)) => one == two,
+                    _ => false,
+                };
+                Ok(same
+                    && one.message_overhead == two.message_overhead
+                    && one.media_tokens == two.media_tokens)
+            }
             _ => Ok(false),
         }
     }
@@ -268,9 +317,12 @@ impl TokenCounter {
                 (flat.unit, flat.rounding).hash(&mut hasher);
                 (flat.message_overhead, flat.tool_overhead, flat.media_tokens).hash(&mut hasher);
             }
-            Rule::Callable(callable) => {
-                callable.function.bind(py).hash()?.hash(&mut hasher);
-                (callable.message_overhead, callable.media_tokens).hash(&mut hasher);
+            Rule::PerText(per_text) => {
+                match &per_text.count {
+                    Count::Function(function) => function.bind(py).hash()?.hash(&mut hasher),
+                    Count::Estimator(family, _) => family.hash(&mut hasher),
+                }
+                (per_text.message_overhead, per_text.media_tokens).hash(&mut hasher);
             }
         }
         Ok(hasher.finish())
@@ -282,9 +334,17 @@ impl TokenCounter {
             (MadeBy::Picoclaw(version), _) => {
                 ("picoclaw", version, py.None(), py.None()).into_pyobject(py)?
             }
-            (MadeBy::FromCallable, Rule::Callable(callable)) => {
-                let Callable { function, message_overhead, media_tokens } = callable;
-                ("from_callable", function.bind(py), message_overhead, media_tokens).into_pyobject(py)?
+            (_, Rule::PerText(per_text)) => {
+                let PerText { count, message_overhead, media_tokens } = per_text;
+                match count {
+                    Count::Function(function) => {
+                        ("from_callable", function.bind(py), message_overhead, media_tokens)
+                            .into_pyobject(py)?
+                    }
+                    Count::Estimator(family, _) => {
+                        ("estimator", family.name(), message_overhead, media_tokens).into_pyobject(py)?
+                    }
+                }
             }
             _ => ("default", py.None(), py.None(), py.None()).into_pyobject(py)?,
         };
@@ -295,8 +355,8 @@ impl TokenCounter {
         if let MadeBy::Flat(config) = &self.made_by {
             visit.call(config)?;
         }
-        if let Rule::Callable(callable) = &self.rule {
-            visit.call(&callable.function)?;
+        if let Rule::PerText(PerText { count: Count::Function(function), .. }) = &self.rule {
+            visit.call(function)?;
         }
         Ok(())
     }
@@ -314,17 +374,31 @@ pub(crate) fn restore_counter(
     message_overhead: Option<MessageOverhead>,
     media_tokens: Option<MediaTokens>,
 ) -> PyResult<TokenCounter> {
+    let message_overhead = message_overhead.unwrap_or(MessageOverhead::DEFAULT);
+    let media_tokens = media_tokens.unwrap_or(MediaTokens::DEFAULT);
     match constructor {
         "flat" => TokenCounter::flat(argument),
         "picoclaw" => TokenCounter::picoclaw(argument.extract()?),
-        "from_callable" => TokenCounter::from_callable(
-            argument,
-            message_overhead.unwrap_or(MessageOverhead::DEFAULT),
-            media_tokens.unwrap_or(MediaTokens::DEFAULT),
-        ),
+        "from_callable" => TokenCounter::from_callable(argument, message_overhead, media_tokens),
+        "estimator" => TokenCounter::estimator(argument.extract()?, message_overhead, media_tokens),
         "default" => Ok(TokenCounter::default()),
         other => Err(PyValueError::new_err(format!("no constructor `{other}` of TokenCounter"))),
     }
+}
+
+/// The table of a family of tokenizers, as bytes: for `ctxfast.reference`.
+#[pyfunction]
+#[pyo3(name = "_estimator_table")]
+pub(crate) fn estimator_table<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, named(family)?.table()))
+}
+
+fn named(family: &str) -> PyResult<Family> {
+    Family::named(family).ok_or_else(|| {
+        let names: Vec<&str> = Family::all().map(Family::name).collect();
+        let names = names.join(", ");
+        PyValueError::new_err(format!("family: expected one of {names}, got '{family}'"))
+    })
 }
 
 /// Tokens of a string, a message or a list of messages, and of tool definitions.
@@ -376,8 +450,8 @@ impl TokenCounter {
                 let shape = read::message(message, &mut Both(&mut adder, noter))?;
                 Ok((Adder::tokens(&adder, Frame::Message), shape))
             }
-            Rule::Callable(callable) => {
-                let mut adder = CallableAdder::new(callable);
+            Rule::PerText(per_text) => {
+                let mut adder = PerTextAdder::new(per_text);
                 let shape = read::message(message, &mut Both(&mut adder, noter))?;
                 Ok((Adder::tokens(&adder, Frame::Message), shape))
             }
@@ -398,8 +472,8 @@ impl TokenCounter {
                 let shape = read::message(message, &mut Both(&mut meter, noter))?;
                 Ok((Adder::tokens(&meter.adder, Frame::Message), shape))
             }
-            Rule::Callable(callable) => {
-                let mut meter = Metered::new(CallableAdder::new(callable), outputs);
+            Rule::PerText(per_text) => {
+                let mut meter = Metered::new(PerTextAdder::new(per_text), outputs);
                 let shape = read::message(message, &mut Both(&mut meter, noter))?;
                 Ok((Adder::tokens(&meter.adder, Frame::Message), shape))
             }
@@ -414,8 +488,11 @@ impl TokenCounter {
                 flat.weigh(Kind::Output, text.into(), &mut weight);
                 Ok(flat.tokens(&weight))
             }
-            Rule::Callable(callable) if !text.is_empty() => callable.call(&PyString::new(py, text)),
-            Rule::Callable(_) => Ok(0),
+            Rule::PerText(_) if text.is_empty() => Ok(0),
+            Rule::PerText(per_text) => match &per_text.count {
+                Count::Function(_) => per_text.units(&PyString::new(py, text)),
+                Count::Estimator(_, estimator) => Ok(per_text.tokens(estimator.units(text.into()))),
+            },
         }
     }
 
@@ -460,7 +537,7 @@ impl TokenCounter {
     fn text_tokens(&self, text: &Bound<'_, PyString>) -> Read<u64> {
         match &self.rule {
             Rule::Flat(flat) => Ok(flat_tokens(flat, view(text))),
-            Rule::Callable(callable) => callable.call(text),
+            Rule::PerText(per_text) => Ok(per_text.tokens(per_text.units(text)?)),
         }
     }
 
@@ -483,7 +560,7 @@ impl TokenCounter {
     fn with_adder<'py>(&self, sum: impl FnOnce(&mut dyn Adder<'py>) -> Read<u64>) -> Read<u64> {
         match &self.rule {
             Rule::Flat(flat) => sum(&mut FlatAdder::new(flat)),
-            Rule::Callable(callable) => sum(&mut CallableAdder::new(callable)),
+            Rule::PerText(per_text) => sum(&mut PerTextAdder::new(per_text)),
         }
     }
 
@@ -509,8 +586,8 @@ impl TokenCounter {
                 let most = all.min(flat.most_chars(max_tokens));
                 search(most, |chars| Ok(flat_tokens(flat, view(text).slice(range(chars))) <= max_tokens))?
             }
-            Rule::Callable(callable) => {
-                let fits = |chars| Ok(callable.call(&slice(chars)?)? <= max_tokens);
+            Rule::PerText(per_text) => {
+                let fits = |chars| Ok(per_text.tokens(per_text.units(&slice(chars)?)?) <= max_tokens);
                 // the function need not see the whole of a long text: twice as much each time, until it is too much
                 let most = usize::try_from(max_tokens).unwrap_or(all).saturating_mul(4).saturating_add(64);
                 let mut most = most.min(all);

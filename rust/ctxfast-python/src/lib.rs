@@ -21,7 +21,7 @@ mod write;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::counter::{TokenCounter, count_tokens, restore_counter};
+    use crate::counter::{TokenCounter, count_tokens, estimator_table, restore_counter};
     #[pymodule_export]
     use crate::policy::{CachePrices, tool_kinds};
     #[pymodule_export]

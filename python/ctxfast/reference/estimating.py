@@ -1,0 +1,171 @@
+"""What a text costs in tokens, estimated from its characters and their neighbours by a table for each family.
+
+For each character the table says how many tokens start there on average, in 1/64 token: by the character before, how
+long the run of like characters is, and the class of the next. The text's cost is the sum. Another table says how much
+texts in which such a character occurs cost more or less than that; its mean over the text corrects the sum.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from bisect import bisect
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar, NamedTuple
+
+from ctxfast._core import _estimator_table
+from ctxfast.reference.counting import PerTextCounter
+
+ASCII = 96 * 96 * 4 * 4  # before, here, length of the run, class of the next
+ALPHABETS = 8 * 128 * 64 * 4  # which, letter before, letter here, class of the next
+HAN = 2**13 * 4 * 2  # group of characters, class of the next, whether CJK stands before
+OTHERS = 40 * 32 * 40  # class before, script here, class of the next
+COSTS = ASCII + ALPHABETS + HAN + OTHERS
+
+LINE_END = 10  # stands before the first character and after the last
+
+# Of ASCII, in this order: groups first, then each letter and sign by itself.
+SYMBOLS = {
+    **dict.fromkeys((*range(32), 127), 4),
+    **dict.fromkeys(b"0123456789", 1),
+    **dict.fromkeys(b"\r\n", 2),
+    **dict.fromkeys(b"\t", 3),
+    **dict.fromkeys(b" ", 5),
+    **{point: 6 + i for i, point in enumerate(b"abcdefghijklmnopqrstuvwxyz")},
+    **{point: 32 + i for i, point in enumerate(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")},
+    **{point: 58 + i for i, point in enumerate(b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")},
+}
+# Of others, by script.
+OTHER_SYMBOLS = {0: 92, 1: 90, 2: 91, 3: 91, 4: 92, 17: 91, 31: 95} | dict.fromkeys(range(18, 24), 93)
+OTHER_SYMBOLS |= dict.fromkeys(range(24, 29), 94)
+# Fewer symbols of ASCII, before letters of other alphabets.
+FEW_SYMBOLS = (
+    {point: SYMBOLS[point] for point in range(128) if SYMBOLS[point] < 32}
+    | {point: 32 + i // 4 for i, point in enumerate(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
+    | {point: 39 + i for i, point in enumerate(b"_-./()\"',:=\\<>")}
+    | dict.fromkeys(b"{[", 53)
+    | dict.fromkeys(b"}]", 54)
+    | dict.fromkeys(b";", 55)
+    | dict.fromkeys(b"*#", 56)
+    | dict.fromkeys(b"$%&@", 57)
+    | dict.fromkeys(b"`|~+!?^", 58)
+)
+
+# Where each script begins, by blocks of Unicode, and its number.
+SCRIPTS = (
+    (0, 0), (0xC0, 1), (0xDF, 2), (0x100, 3), (0x250, 4), (0x370, 5), (0x400, 6), (0x530, 7), (0x590, 8), (0x600, 9),
+    (0x700, 10), (0x900, 11), (0x980, 12), (0xE00, 13), (0xE80, 14), (0x1100, 15), (0x1200, 16), (0x1E00, 17),
+    (0x1F00, 5), (0x2000, 18), (0x2070, 19), (0x2500, 20), (0x2600, 21), (0x2C00, 22), (0x3000, 23), (0x3040, 24),
+    (0x30A0, 25), (0x3100, 26), (0x4E00, 27), (0xA000, 22), (0xAC00, 28), (0xD800, 29), (0xFF00, 30), (0x10000, 31),
+)  # fmt: skip
+# Scripts that are alphabets, with their number: Latin, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, kana.
+ALPHABET = {0: 0, 1: 0, 2: 0, 3: 0, 17: 0, 5: 1, 6: 2, 8: 3, 9: 4, 11: 5, 13: 6, 24: 7, 25: 7}
+CJK = (27, 28)  # Han, Hangul
+
+# (before, here): lower, UPPER, digit, space, other letter; a change from lower to upper ends a run.
+RUNS = {"ll", "uu", "ul", "oo", "lo", "uo", "ol", "ou", "dd", "ss"}
+
+
+class Sums(NamedTuple):
+    """Of a text: its cost in 1/64 token, the register of its ASCII characters in 1/500, its code points."""
+
+    cost: int
+    register: int
+    chars: int
+
+
+@dataclass(frozen=True)
+class EstimatorCounter(PerTextCounter):
+    """The estimate of one family of tokenizers."""
+
+    family: str
+    message_overhead: int = 4
+    media_tokens: int = 256
+    units_per_token: ClassVar[int] = 64
+
+    def units(self, text: str) -> int:
+        """In 1/64 token; a half is rounded up."""
+        sums = self.sums(text)
+        offset, slope = struct.unpack("<2d", table(self.family)[-16:])
+        register = sums.register / 500.0 / (sums.chars + 100.0)
+        correction = max(-0.25, min(0.25, offset + slope * register))
+        return math.floor(sums.cost / 64.0 * math.exp(correction) * 64.0 + 0.5)
+
+    def sums(self, text: str) -> Sums:
+        """The pass over the text."""
+        costs = table(self.family)
+        points = [LINE_END, *map(ord, text), LINE_END]
+        cost = register = run = 0
+        for before, here, after in zip(points, points[1:], points[2:], strict=False):
+            run = run + 1 if runs_with(before) + runs_with(here) in RUNS else 0
+            place = slot(before, here, run, after)
+            cost += costs[place]
+            if here < 128:
+                value = costs[COSTS + place]
+                register += value if value < 128 else value - 256
+        return Sums(cost, register, len(text))
+
+
+@cache
+def table(family: str) -> bytes:
+    """Costs (u8), registers (i8) and two coefficients of a family. Raises `ValueError` for a family that is none."""
+    return _estimator_table(family)
+
+
+def slot(before: int, here: int, run: int, after: int) -> int:
+    """The place in the table of a character with these neighbours."""
+    if here < 128:
+        length = bisect((2, 4, 7), run)
+        then = {"lower": 0, "upper": 1, "space": 2}.get(kind(after), 3)
+        return (symbol(before) * 96 + symbol(here)) * 16 + length * 4 + then
+    then = {"space": 0, "lower": 1, "upper": 1, "other": 3}.get(kind(after), 2)
+    writing = script(here)
+    if writing in ALPHABET:
+        letter = FEW_SYMBOLS.get(before, 63) if before < 128 else 64 + before % 64
+        return ASCII + ((ALPHABET[writing] * 128 + letter) * 64 + here % 64) * 4 + then
+    if writing in CJK:
+        group = (here * 40_503 >> 3) % 2**13
+        return ASCII + ALPHABETS + group * 8 + then * 2 + (before >= 0x2E80)
+    return ASCII + ALPHABETS + HAN + (script_or_kind(before) * 32 + writing) * 40 + script_or_kind(after)
+
+
+def symbol(point: int) -> int:
+    """Of 96."""
+    return SYMBOLS[point] if point < 128 else OTHER_SYMBOLS.get(script(point), 0)
+
+
+KINDS = ("lower", "upper", "digit", "space", "break", "sign", "other", "control")
+
+
+def kind(point: int) -> str:
+    """One of `KINDS`; `other` is not ASCII."""
+    if point >= 128:
+        return "other"
+    char = chr(point)
+    if char.isalpha():
+        return "lower" if char.islower() else "upper"
+    if char.isdigit():
+        return "digit"
+    if char == " ":
+        return "space"
+    if char in "\t\n\r":
+        return "break"
+    return "sign" if 32 < point < 127 else "control"
+
+
+def runs_with(point: int) -> str:
+    """A letter for what it makes runs with (see `RUNS`), or nothing."""
+    if point >= 0xC0:
+        return "o"
+    return {"lower": "l", "upper": "u", "digit": "d", "space": "s"}.get(kind(point), "")
+
+
+def script(point: int) -> int:
+    """The number of the writing system."""
+    return SCRIPTS[bisect(SCRIPTS, (point, 99)) - 1][1]
+
+
+def script_or_kind(point: int) -> int:
+    """Of 40: the script, and for ASCII the kind."""
+    return script(point) if point >= 128 else 32 + KINDS.index(kind(point))

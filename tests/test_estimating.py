@@ -1,0 +1,128 @@
+"""The estimator: the core, its twin in plain Python and an independent program agree on every text."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import Any
+
+import pytest
+from cases import load_vectors
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxfast import TokenCounter, count_tokens, select_fresh_tail
+from ctxfast.reference import EstimatorCounter
+from ctxfast.reference.estimating import COSTS, FEW_SYMBOLS, SYMBOLS, table
+
+VECTORS: dict[str, Any] = load_vectors("estimates.json")
+TEXTS = [text if isinstance(text, str) else "".join(map(chr, text)) for text in VECTORS["texts"]]
+FAMILIES: list[Any] = list(VECTORS["families"])
+
+families = st.sampled_from(FAMILIES)
+texts = st.one_of(
+    st.text(),
+    st.text(st.characters(max_codepoint=127), max_size=200),
+    st.text(st.characters(max_codepoint=0x3FF), max_size=80),
+    st.text(st.characters(min_codepoint=0x2E00, max_codepoint=0xFFFF, exclude_categories=()), max_size=80),
+    st.lists(
+        st.sampled_from(["aA", "Aa", "a9", "99", "  ", "\n\n", "\r\n", "é", "É", "中", "中a", "😀", "_", "{}", "ไ"])
+    ).map("".join),
+)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_as_the_independent_program(family: Any) -> None:
+    """Exact sums; tokens to the digits that the file has."""
+    fast, slow = TokenCounter.estimator(family), EstimatorCounter(family)
+    for text, (cost, register, chars, tokens) in zip(TEXTS, VECTORS["families"][family], strict=True):
+        assert slow.sums(text) == (cost, register, chars)
+        assert slow.units(text) / 64 == pytest.approx(tokens, abs=1 / 127)
+        assert fast.text(text) == slow.text(text)
+
+
+@given(families, texts)
+def test_core_and_twin_agree(family: Any, text: str) -> None:
+    assert TokenCounter.estimator(family).text(text) == EstimatorCounter(family).text(text)
+
+
+@given(families, texts, st.integers(0, 30))
+def test_head_and_tail_fit(family: Any, text: str, limit: int) -> None:
+    fast, slow = TokenCounter.estimator(family), EstimatorCounter(family)
+    head, tail = fast.head(text, limit), fast.tail(text, limit)
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert max(slow.text(head), slow.text(tail)) <= limit
+
+
+@given(families, st.lists(texts, max_size=4))
+def test_a_list_is_the_sum_of_its_messages(family: Any, contents: list[str]) -> None:
+    counter = TokenCounter.estimator(family)
+    messages = [{"role": "user", "content": content} for content in contents]
+    assert counter.messages(messages) == sum(map(counter.message, messages))
+    assert count_tokens(messages, counter=counter) == EstimatorCounter(family).messages(messages)
+
+
+def test_a_message_is_rounded_once() -> None:
+    """Three texts of 0.4 tokens are one token, not none."""
+    counter, twin = TokenCounter.estimator("o200k", message_overhead=0), EstimatorCounter("o200k", message_overhead=0)
+    units = {text: twin.units(text) for text in map(chr, range(0x20, 0x7F))}
+    text = next(text for text, cost in units.items() if cost % 64 in range(16, 32))  # a quarter to a half too much
+    message = {"role": "user", "content": [{"type": "text", "text": text}] * 3}
+    assert counter.message(message) == twin.message(message) == (3 * units[text] + 32) // 64
+    assert counter.message(message) > 3 * counter.text(text)
+
+
+def test_families_differ() -> None:
+    """The same text has more tokens for Claude than for GPT, and for Claude 4.7 more than before."""
+    text = "def total(items: list[dict[str, int]]) -> int:\n    return sum(item['price'] for item in items)\n" * 20
+    o200k, claude_v3, claude_v47 = (
+        TokenCounter.estimator(name).text(text) for name in ("o200k", "claude_v3", "claude_v47")
+    )
+    assert o200k < claude_v3 < claude_v47
+
+
+def test_frames_and_media() -> None:
+    counter = TokenCounter.estimator("o200k", message_overhead=7, media_tokens=100)
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10_000}}
+    assert counter.message({"role": "user", "content": ""}) == 7
+    assert counter.message({"role": "user", "content": [image]}) == 107
+
+
+def test_wrong_families() -> None:
+    with pytest.raises(ValueError, match=r"^family: expected one of o200k, cl100k, .*, got 'o200k_base'$"):
+        TokenCounter.estimator("o200k_base")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        TokenCounter.estimator(4)  # type: ignore[arg-type]
+
+
+def test_pickled_by_name() -> None:
+    """A counter for a pool of workers does not carry its table along."""
+    assert len(pickle.dumps(TokenCounter.estimator("o200k"))) < 200
+
+
+def test_the_tail_of_a_list() -> None:
+    counter = TokenCounter.estimator("qwen3")
+    messages = [{"role": "user", "content": "How many tokens is this? " * 20}] * 30
+    tail = select_fresh_tail(messages, 1_000, counter=counter)
+    assert 0 < tail.tokens <= 1_000
+    assert tail.tokens == counter.messages(messages[tail.start :])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tables(family: Any) -> None:
+    """One byte for each slot, and the two coefficients are those of a correction, not of noise."""
+    assert len(table(family)) == COSTS + 147_456 + 16
+    assert sorted(SYMBOLS) == list(range(128))
+    assert set(SYMBOLS.values()) == set(range(1, 90))
+    assert max(FEW_SYMBOLS.values()) == 58
+
+
+def test_a_long_text_takes_linear_time() -> None:
+    """4 MB in well under a second, on any machine."""
+    counter, text = TokenCounter.estimator("o200k"), "The tests pass now; I have changed two files.\n" * 90_000
+    counter.text("")
+    start = time.perf_counter()
+    tokens = counter.text(text)
+    assert time.perf_counter() - start < 2
+    assert tokens == pytest.approx(counter.text(text[:46_000]) * len(text) / 46_000, rel=0.01)
