@@ -20,6 +20,7 @@ from ctxfast.structure import Problem, atoms, find_safe_cut, safe_cuts, step_sta
 
 TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all of ctxfast's
 if TYPE_CHECKING:
+    from ctxfast.anchor import UsageAnchor
     from ctxfast.counting import EstimatorConfig
     from ctxfast.policy import PrunePolicy
     from ctxfast.usage import Usage
@@ -39,6 +40,7 @@ __all__ = [
     "Report",
     "TokenCounter",
     "Usage",
+    "UsageAnchor",
     "UsageError",
     "__version__",
     "atoms",
@@ -78,6 +80,10 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
             from ctxfast.usage import Usage
 
             return Usage
+        if name == "UsageAnchor":
+            from ctxfast.anchor import UsageAnchor
+
+            return UsageAnchor
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
