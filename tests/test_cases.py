@@ -24,6 +24,7 @@ from ctxfast import (
     PrunePolicy,
     TokenCounter,
     Usage,
+    UsageAnchor,
     count_tokens,
     find_safe_cut,
     fresh_tail_budget,
@@ -35,6 +36,7 @@ from ctxfast import (
 Case = dict[str, Any]
 
 COUNTER = TokenCounter.default()
+LENGTH = TokenCounter.from_callable(len, message_overhead=0)  # a token is a character
 
 
 @dataclass
@@ -121,6 +123,20 @@ def prune_sequence(case: Case) -> list[Any]:
     return [prune(case, messages).messages for messages in growing(case)]
 
 
+def should_compact(case: Case) -> bool:
+    """Whether the prompt is ever said to pass the threshold, with a known window or without."""
+    window, series = case["args"]["context_window"], case["usage_series"]
+    found = []
+    for anchor in (UsageAnchor(LENGTH), UsageAnchor(LENGTH, context_window=window)):
+        tokens = series[0]["total"] - series[0]["estimated_added"]
+        for record in series:
+            tokens += record["estimated_added"]
+            messages = [{"role": "user", "content": "x" * tokens}]
+            anchor.observe(Usage(record["total"]), messages)
+            found.append(anchor.predict(messages) > case["args"]["threshold"] * window)
+    return any(found)
+
+
 CALLS: dict[str, Callable[[Case], Any]] = {
     "prune_tool_outputs": prune_tool_output,
     "prune_sequence": prune_sequence,
@@ -131,6 +147,7 @@ CALLS: dict[str, Callable[[Case], Any]] = {
     "fit_to_budget": fit_to_budget,
     "keep_last_turns": keep_last_turns,
     "drop_oldest_half": drop_oldest_half,
+    "should_compact": should_compact,
 }
 
 # The flat default counts all characters alike: below the bounds for text of few characters per token.
@@ -141,6 +158,8 @@ NOT_YET: dict[tuple[str, str | None], str] = {
     ("17-first-must-be-user", "reports:dropped"): "the report of fit_to_budget",
     ("18-marker-breaks-alternation", None): "fit_to_budget with a marker",
     ("51-window-unknown", None): "fresh_tail_budget of an unknown window",
+    ("52-window-zero", None): "should_compact without a record",
+    ("57-input-plus-output", None): "should_compact with room for the output",
 }
 
 # --------------------------------------------------------------------------------------------- the properties
