@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -171,8 +172,10 @@ class Tool(SimpleNamespace):
 
 
 def test_objects_are_compared_by_their_fields() -> None:
+    numbers = itertools.count()
+
     def tool(name: str) -> list[Any]:
-        return [Tool(name=name, description="d", input_schema={"type": "object"}, _private=object())]
+        return [Tool(name=name, description="d", input_schema={"type": "object"}, _private=next(numbers))]
 
     anchor = UsageAnchor(LENGTH)
     assert anchor.observe(Usage(15_000), user(100), tools=tool("a"))
@@ -302,6 +305,21 @@ def test_how_near_it_must_be(second: int, believed: bool) -> None:
     anchor = anchored((40_000, 1_000))
     assert not anchor.observe(Usage(100_000), user(1_000))
     assert anchor.observe(Usage(second), user(2_000)) == believed
+
+
+def test_growth_counts_with_the_slope_and_shrinking_too() -> None:
+    anchor = anchored((15_000, 1_000), (17_000, 2_000))
+    assert not anchor.observe(Usage(100_000), user(2_000))
+    assert anchor.observe(Usage(113_500), user(4_000))  # off by 9,700, and by 11,500 at a slope of 1
+    anchor = anchored((40_000, 1_000))
+    assert not anchor.observe(Usage(100_000), user(2_000))
+    assert anchor.observe(Usage(93_500), user(1_500))
+
+
+def test_a_short_list_beside_much_unseen() -> None:
+    anchor = UsageAnchor(LENGTH)
+    assert not anchor.observe(Usage(200_000), user(1_000))
+    assert anchor.observe(Usage(201_500), user(1_000))
 
 
 def test_two_wrong_records_that_differ() -> None:
