@@ -81,10 +81,11 @@ def test_a_list_that_shrank_is_counted_from_the_first_record() -> None:
     assert anchor.predict(user(500)) == math.ceil(15_000 - slope * 1_000 + slope * 500)
 
 
-def test_never_less_than_the_estimate() -> None:
+def test_what_the_provider_counted_goes_before_the_estimate() -> None:
+    """A log may hold what is not sent any more; after a compaction the estimate is the least."""
     anchor = anchored((700, 1_000))
-    assert anchor.predict(user(1_000)) == 1_000
-    assert anchor.predict(user(1_200)) == 1_200
+    assert anchor.predict(user(1_000)) == 700
+    assert anchor.predict(user(1_200)) == 900
     assert anchor.predict(user(900)) == 900
 
 
@@ -493,9 +494,10 @@ def test_any_conversation(seen: list[tuple[int, list[Any]]], messages: list[Any]
         believed = anchor.observe(Usage(prompt), sent)
         assert believed or (anchor.to_dict()["last"], anchor.slope()) == (last, slope)
         if believed:
-            assert anchor.predict(sent) >= prompt
+            assert anchor.predict(sent) == prompt
     predicted = anchor.predict(messages)
-    assert predicted >= anchor.slope() * ctxfast.count_tokens(messages)
+    if anchor.to_dict()["last"] is None:
+        assert predicted == math.ceil(anchor.slope() * ctxfast.count_tokens(messages))
     again = UsageAnchor.from_dict(json.loads(json.dumps(anchor.to_dict())))
     assert again.to_dict() == anchor.to_dict()
     assert again.predict(messages) == predicted
@@ -543,7 +545,7 @@ def test_real_sessions(shared: Path) -> None:
             refused += not fine
     assert len(found) > 1_000
     assert statistics.median(found) <= 0.002
-    assert statistics.quantiles(found, n=10)[-1] <= 0.015
-    assert statistics.mean(found) <= 0.03
+    assert statistics.quantiles(found, n=10)[-1] <= 0.006
+    assert statistics.mean(found) <= 0.006
     assert statistics.mean(estimated) > 0.3
     assert refused <= 0.01 * believed

@@ -28,11 +28,11 @@ class _Point(NamedTuple):
 # of 1,500 sessions with estimators of known and unknown families).
 _RELATIVE_NOISE = 0.10
 _TOKENS_NOISE = 30
-# Chosen by reason, so that real sessions pass and reported failures do not. No counter is off by more than this factor,
+# Chosen so that real sessions pass and reported failures do not: no counter is off by more than this factor,
 _FACTOR = 4
-# and what a client adds unseen, in tokens, is not more than this: between two requests (with a quarter of the prompt),
+# what a client adds unseen between two requests is not more than these tokens and a quarter of the prompt,
 _UNSEEN = 10_000
-# and in a first one (system prompt and tools of a coding agent; first prompts of 24 real sessions: 4,420 to 78,868).
+# and in a first one not more than these (first prompts of 24 real coding sessions: 4,420 to 78,868).
 _UNSEEN_AT_FIRST = 100_000
 # No prompt has more than so many context windows; above 1, for the window that is given may be a rounded one.
 _WINDOWS = 1.25
@@ -124,8 +124,8 @@ class UsageAnchor:
     def predict(self, messages: Sequence[object], *, system: object = None, tools: Any = None, model: str = "") -> int:
         """Tokens of the prompt of a request with these messages, rounded up; it changes nothing.
 
-        Never less than the estimate times the slope. When the list has shrunk since the last record, after a
-        compaction, what the estimate misses is taken from the first record. Raises what the counter raises.
+        When the list has shrunk since the last record, after a compaction, what the estimate misses is taken from the
+        first record, and nothing less than the estimate times the slope is predicted. Raises what the counter raises.
         """
         estimate = self._estimate(messages, system, tools)
         known = self._last is not None and self._setup == (model, _digest(system, tools))
@@ -146,8 +146,9 @@ class UsageAnchor:
         slope = self.slope(self._setup[0] if self._setup else "")
         if self._first is None or self._last is None:
             return slope * estimate
-        base = self._last if estimate >= self._last.estimate else self._first
-        return max(base.prompt + slope * (estimate - base.estimate), slope * estimate)
+        if estimate >= self._last.estimate:
+            return self._last.prompt + slope * (estimate - self._last.estimate)
+        return max(self._first.prompt + slope * (estimate - self._first.estimate), slope * estimate)
 
     def _is_plausible(self, point: _Point) -> bool:
         """Whether a prompt can have this size, after what is known."""

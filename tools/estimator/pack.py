@@ -2,8 +2,9 @@
 
     python tools/estimator/pack.py DIRECTORY
 
-A table is one zlib stream: a cost for each slot (u8, in 1/64 token), the register of each ASCII slot (i8, in 1/500), and
-the two coefficients of the register's correction (f64, little-endian). `rust/ctxfast/src/estimate.rs` says what they mean.
+A table is one zlib stream: a cost for each slot (u8, in 1/64 token), the register of each ASCII slot (i8, in 1/500),
+and the two coefficients of the register's correction (f64, little-endian). `rust/ctxfast/src/estimate.rs` says what
+they mean.
 """
 
 from __future__ import annotations

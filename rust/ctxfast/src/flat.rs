@@ -2,7 +2,7 @@
 //!
 //! One division for each message. It knows nothing of vocabularies and scripts: 4.0 characters per token is what
 //! frameworks use and is too low for most text, 2.5 errs upwards. It needs no pass over the text, since a Python
-//! string knows its length. (The class-aware estimator will stand beside this file as `estimate.rs`.)
+//! string knows its length. [`estimate`](crate::estimate) looks at it.
 
 use crate::json::Length;
 use crate::part::Kind;

@@ -10,8 +10,8 @@
 //!    ([`stub`]);
 //! 3. **apply**: somebody writes the result back.
 //!
-//! What a text costs is asked of a counter. Today there is one, [`flat`]; the class-aware estimator (`estimate`) and the
-//! exact encodings (`exact`) will stand beside it and take the same [`Text`](text::Text) and [`Kind`](part::Kind).
+//! What a text costs is asked of a counter: [`flat`], so many characters a token, or [`estimate`], by the characters and
+//! their neighbours, for a family of tokenizers.
 //!
 //! ```
 //! use ctxfast::{flat::{Flat, Weight}, part::Kind, text::Text};
