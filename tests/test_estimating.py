@@ -148,9 +148,8 @@ def test_what_providers_counted(shared: Path, prefixes: tuple[str, ...], family:
     assert len(rows) > 90
 
     def ratio(count: Callable[[str], float]) -> float:
-        return statistics.median(
-            (sum(map(count, texts_of(row))) + 12 * len(row["results"])) / row["tokens"] for row in rows
-        )
+        estimates = [sum(map(count, texts_of(row))) + 12 * len(row["results"]) for row in rows]
+        return statistics.median(estimate / float(row["tokens"]) for estimate, row in zip(estimates, rows, strict=True))
 
     found = ratio(TokenCounter.estimator(family).text)
     assert 0.94 < found < 1.04
