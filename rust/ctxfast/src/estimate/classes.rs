@@ -79,7 +79,6 @@ impl Class {
         Class { point: byte as u32, symbol, symbol_64, kind, run, script: 0 }
     }
 
-    #[cold]
     fn of_others(point: u32) -> Class {
         let script = script(point);
         let symbol = match script {
@@ -122,11 +121,6 @@ impl Class {
     pub(super) const fn script_or_kind(self) -> u8 {
         if self.is_ascii() { 32 + self.kind } else { self.script }
     }
-
-    /// Whether it goes on with the run in which the character before stands.
-    pub(super) const fn continues(self, before: Class) -> bool {
-        matches!((before.run, self.run), (1 | 5, 1 | 5) | (2, 1 | 2 | 5) | (5, 2) | (3, 3) | (4, 4))
-    }
 }
 
 const ASCII: [Class; 128] = {
@@ -140,6 +134,80 @@ const ASCII: [Class; 128] = {
     }
     classes
 };
+
+/// What the pass over ASCII needs of a character: symbol, class as the next one, what it makes runs with.
+#[derive(Clone, Copy)]
+pub(super) struct Traits {
+    symbol: u8,
+    of_four: u8,
+    run: u8,
+}
+
+impl Traits {
+    const fn of_class(class: Class) -> Traits {
+        Traits { symbol: class.symbol, of_four: class.of_four(), run: class.run }
+    }
+
+    /// Of a character that is ASCII.
+    #[inline]
+    pub(super) fn of_ascii(point: u32) -> Traits {
+        TRAITS.get(point as usize & 0x7F).copied().unwrap_or(Traits::of_class(Class::LINE_END))
+    }
+
+    #[inline]
+    pub(super) fn symbol(self) -> usize {
+        self.symbol.into()
+    }
+
+    #[inline]
+    pub(super) fn of_four(self) -> usize {
+        self.of_four.into()
+    }
+
+    /// The length of its run, up to 7, where the one before has this one.
+    #[inline]
+    pub(super) fn run_after(self, before: Traits, run: u32) -> u32 {
+        let goes_on = (CONTINUES >> (before.run * 8 + self.run)) & 1;
+        (run + 1).min(7) * u32::from(goes_on == 1)
+    }
+}
+
+impl From<Class> for Traits {
+    fn from(class: Class) -> Traits {
+        Traits::of_class(class)
+    }
+}
+
+const TRAITS: [Traits; 128] = {
+    let mut traits = [Traits::of_class(Class::LINE_END); 128];
+    let mut rest: &mut [Traits] = &mut traits;
+    let mut byte = 0;
+    while let Some((first, others)) = rest.split_first_mut() {
+        *first = Traits::of_class(Class::of_ascii(byte));
+        rest = others;
+        byte += 1;
+    }
+    traits
+};
+
+/// Whether a run goes on, as bits, eight for each kind of run before.
+const CONTINUES: u64 = {
+    let mut bits = 0;
+    let mut before = 0;
+    while before < 6 {
+        let mut here = 0;
+        while here < 6 {
+            bits |= (continues(before, here) as u64) << (before * 8 + here);
+            here += 1;
+        }
+        before += 1;
+    }
+    bits
+};
+
+const fn continues(before: u8, here: u8) -> bool {
+    matches!((before, here), (1 | 5, 1 | 5) | (2, 1 | 2 | 5) | (5, 2) | (3, 3) | (4, 4))
+}
 
 /// The writing system, by blocks of Unicode.
 const fn script(point: u32) -> u8 {
