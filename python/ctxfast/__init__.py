@@ -65,26 +65,15 @@ if not _OPTIMISED:
     )
 
 if not TYPE_CHECKING:  # type checkers know the names above and should know no others
+    _LATER = {"EstimatorConfig": "counting", "PrunePolicy": "policy", "Usage": "usage", "UsageAnchor": "anchor"}
 
     def __getattr__(name: str) -> object:
         """Import on first use what needs slow modules of the standard library (`dataclasses`: 4 to 10 ms)."""
-        if name == "EstimatorConfig":
-            from ctxfast.counting import EstimatorConfig
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
 
-            return EstimatorConfig
-        if name == "PrunePolicy":
-            from ctxfast.policy import PrunePolicy
-
-            return PrunePolicy
-        if name == "Usage":
-            from ctxfast.usage import Usage
-
-            return Usage
-        if name == "UsageAnchor":
-            from ctxfast.anchor import UsageAnchor
-
-            return UsageAnchor
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"ctxfast.{_LATER[name]}"), name)
 
     def __dir__() -> list[str]:
         return __all__

@@ -60,6 +60,20 @@ def pruning(messages: list[Message]) -> list[Message]:
     return again.messages
 
 
+def usage(response: object, messages: list[Message]) -> int:
+    """Families of tokenizers are checked, usage records are whatever came."""
+    counter = ctxfast.TokenCounter.estimator("claude_v47", media_tokens=1_600)
+    ctxfast.TokenCounter.estimator("claude")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    record = ctxfast.Usage.from_provider(response)
+    assert_type(record, ctxfast.Usage | None)
+    if record is not None:
+        assert_type(record.prompt_tokens, int | None)
+    anchor = ctxfast.UsageAnchor(counter, context_window=200_000, spread=0.06)
+    anchor.observe(record, messages)
+    assert_type(anchor.predict(messages), int)
+    return anchor.predict(messages)
+
+
 class Shelf:
     """A store."""
 
