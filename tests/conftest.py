@@ -1,15 +1,31 @@
-"""Fixtures: the core and the reference in turn, and where the optional data lie."""
+"""Fixtures (the core and the reference in turn, where the optional data lie), and the profiles of Hypothesis.
+
+`CTXFAST_HYPOTHESIS=ctxfast-thorough` runs its tests on 20,000 examples each instead of 250.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from cases import shared_directory
+from hypothesis import HealthCheck, settings
 
 import ctxfast
 from ctxfast import reference
+
+SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+settings.register_profile(
+    "ctxfast",
+    max_examples=250,
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=SLOW_TO_DRAW,
+)
+settings.register_profile("ctxfast-thorough", parent=settings.get_profile("ctxfast"), max_examples=20_000)
+settings.load_profile(os.environ.get("CTXFAST_HYPOTHESIS", "ctxfast"))
 
 
 @pytest.fixture(params=[ctxfast, reference], ids=["ctxfast", "reference"])

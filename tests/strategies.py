@@ -1,18 +1,14 @@
-"""Hypothesis strategies for texts, messages, conversations and counters, and the profiles with which they are run.
+"""Hypothesis strategies for texts, messages, conversations and counters.
 
 Conversations are built from pieces that are valid (turns, steps, parallel calls in any order, every form) and then
 broken by edits: messages lost, repeated, moved. Ids come from a small alphabet, so that they collide often.
-
-`CTXFAST_HYPOTHESIS=ctxfast-thorough` runs the tests on 20,000 examples each instead of a few dozen.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -21,17 +17,6 @@ from ctxfast import EstimatorConfig, TokenCounter, reference
 Message = dict[str, Any]
 Pair = tuple[TokenCounter, reference.Counter]
 T = TypeVar("T")
-
-SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-settings.register_profile(
-    "ctxfast",
-    max_examples=250,
-    deadline=None,
-    derandomize="CI" in os.environ,
-    suppress_health_check=SLOW_TO_DRAW,
-)
-settings.register_profile("ctxfast-thorough", parent=settings.get_profile("ctxfast"), max_examples=20_000)
-settings.load_profile(os.environ.get("CTXFAST_HYPOTHESIS", "ctxfast"))
 
 
 class Record:

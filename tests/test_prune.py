@@ -147,6 +147,14 @@ def test_what_is_kept(package: ModuleType, name: str, arguments: dict[str, Any])
     assert replaced(prune(package, messages, policy=dataclasses.replace(ALL, keep_paths=()))) == ["c0", "c1", "c2"]
 
 
+def test_what_is_kept_is_not_in_a_zone_of_nothing(package: ModuleType) -> None:
+    """With `batch="all"` it takes no room in the zone, which is no reason to say that the zone protects it."""
+    policy = PrunePolicy(protected_tokens=0, protected_steps=1, prune_threshold=0, batch="all", only_tools=("edit",))
+    pruned = prune(package, session(step(0, 1_000), step(1)), policy=policy, prices=None)
+    assert replaced(pruned) == []
+    assert pruned.report.blocked_by == "kept"
+
+
 def test_what_saves_too_little_stays(package: ModuleType) -> None:
     messages = session(step(0, 300), step(1, 400), step(2, 300), step(3), step(4))
     pruned = prune(package, messages, protected_tokens=0, prices=None)

@@ -360,7 +360,7 @@ def test_what_blocks_a_call(messages: list[Message], options: Options) -> None:
         assert policy.trigger_tokens is not None
         assert report.before <= policy.trigger_tokens
     if block == "protected_tokens":
-        assert policy.protected_tokens or policy.protected_turns or policy.protected_results
+        assert policy.protected_tokens
 
 
 @SOME

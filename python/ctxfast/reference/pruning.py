@@ -544,7 +544,7 @@ class Pruning:
         if aged:
             return "kept" if starters == [] else "prune_threshold"
         if any(self.released(number, zone=False) is not None for number in large):
-            return "protected_tokens"
+            return "protected_tokens" if self.zone else "kept"  # what is kept may take no room in the zone
         return "protected_steps" if large else None
 
     def find_rereads(self) -> Iterator[int]:

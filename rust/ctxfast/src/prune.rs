@@ -640,8 +640,12 @@ impl<S: Source> Planner<'_, S> {
         }
         let unzoned = self.unzoned()?;
         let early = |number: &usize| unzoned.get(*number).is_some_and(|&time| time != NEVER);
-        let in_zone = large.iter().any(early);
-        let block = if in_zone { Block::ProtectedTokens } else { Block::ProtectedSteps };
+        let block = match large.iter().any(early) {
+            // what is kept may take no room in the zone
+            true if self.rules.protected_tokens == 0 => Block::Kept,
+            true => Block::ProtectedTokens,
+            false => Block::ProtectedSteps,
+        };
         Ok((!large.is_empty()).then_some(block))
     }
 
