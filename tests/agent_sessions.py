@@ -39,6 +39,18 @@ from ctxfast.policy import TOOL_KINDS, PrunePolicy
 ToolArguments = Message | str  # fields, or a text that is no JSON
 T = TypeVar("T")
 
+ALL_AT_ONCE = PrunePolicy(
+    protected_steps=1,
+    protected_tokens=0,
+    prune_threshold=0,
+    batch="all",
+    min_saved=0,
+    keep_errors="none",
+    keep_tools=(),
+    keep_paths=(),
+)
+"""Replaces whatever the model has seen and a stub makes shorter."""
+
 
 def often(*weighted: tuple[int, SearchStrategy[T]]) -> SearchStrategy[T]:
     """One of some strategies, so often each (`one_of` does not see that one is named twice)."""

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from agent_sessions import ALL_AT_ONCE as ALL
 from test_complexity import grows_linearly
 from test_hostile import (
     COUNTERS,
@@ -42,16 +43,6 @@ from ctxfast.shrinking import Pruned, Report
 API: Any = ctxfast  # called with what type checkers forbid
 Message = dict[str, Any]
 
-ALL = PrunePolicy(
-    protected_steps=1,
-    protected_tokens=0,
-    prune_threshold=0,
-    batch="all",
-    min_saved=0,
-    keep_errors="none",
-    keep_tools=(),
-    keep_paths=(),
-)
 GRID = PrunePolicy(protected_steps=1, protected_tokens=300, prune_threshold=50, min_saved=1)
 POLICIES = {"all": ALL, "grid": GRID, "auto": PrunePolicy(protected_steps=1, protected_tokens=100, min_batch=0)}
 TEXT = "some line of text\n" * 40

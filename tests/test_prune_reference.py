@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from agent_sessions import (
+    ALL_AT_ONCE,
     LINE_ARGUMENTS,
     PATHS,
     Step,
@@ -518,16 +519,6 @@ def test_reports_can_be_kept(messages: list[Message], options: Options) -> None:
 
 # --------------------------------------------------------------------------------- stubs: what a call was about
 
-ALL_AT_ONCE = PrunePolicy(
-    protected_steps=1,
-    protected_tokens=0,
-    prune_threshold=0,
-    batch="all",
-    min_saved=0,
-    keep_errors="none",
-    keep_tools=(),
-    keep_paths=(),
-)
 LIKE_A_CALL = ("<tool_call", "<function", "<invoke", "[tool_use", '"name":', "```")
 
 
