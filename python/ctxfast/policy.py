@@ -14,6 +14,7 @@ TOOL_KINDS: tuple[tuple[str, str], ...] = tuple(tool_kinds())
 
 _KINDS = ("read", "edit", "command", "search", "list", "web", "agent", "other")
 _COUNTS = ("protected_turns", "protected_steps", "protected_tokens", "protected_results", "min_batch", "min_saved")
+_CHOICES = {"batch": ("grid", "all"), "superseded": ("join", "start", "off"), "keep_errors": ("open", "all", "none")}
 _PATTERNS = ("keep_tools", "keep_paths")
 _CLEARED = "[Old tool result content cleared]"  # the text of OpenCode and of Claude Code
 
@@ -97,12 +98,10 @@ class PrunePolicy:
             raise TypeError(f"horizon_share: expected a number, got {share!r}")
         if not 0 <= share <= 1_000_000:  # of NaN neither is true
             raise ValueError(f"horizon_share: expected 0 to 1,000,000, got {share!r}")
-        if self.batch not in ("grid", "all"):
-            raise ValueError(f"batch: expected 'grid' or 'all', got {self.batch!r}")
-        if self.superseded not in ("join", "start", "off"):
-            raise ValueError(f"superseded: expected 'join', 'start' or 'off', got {self.superseded!r}")
-        if self.keep_errors not in ("open", "all", "none"):
-            raise ValueError(f"keep_errors: expected 'open', 'all' or 'none', got {self.keep_errors!r}")
+        for name, words in _CHOICES.items():
+            if getattr(self, name) not in words:
+                *others, last = map(repr, words)
+                raise ValueError(f"{name}: expected {', '.join(others)} or {last}, got {getattr(self, name)!r}")
         if self.stub is not None and not isinstance(self.stub, str):
             raise TypeError(f"stub: expected a text or None, got {self.stub!r}")
         if self.stub is not None:

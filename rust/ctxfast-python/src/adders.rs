@@ -272,6 +272,11 @@ impl PerText {
         }
     }
 
+    /// Tokens of a text by itself.
+    pub(crate) fn text_tokens(&self, text: &Bound<'_, PyString>) -> Read<u64> {
+        Ok(self.tokens(self.units(text)?))
+    }
+
     /// Parts of a token to tokens; a half is rounded up.
     pub(crate) fn tokens(&self, units: u64) -> u64 {
         let scale = self.scale();

