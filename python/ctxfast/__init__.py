@@ -22,6 +22,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all
 if TYPE_CHECKING:
     from ctxfast.anchor import UsageAnchor
     from ctxfast.counting import EstimatorConfig
+    from ctxfast.models import ModelInfo, model_info
     from ctxfast.policy import PrunePolicy
     from ctxfast.usage import Usage
 
@@ -34,6 +35,7 @@ __all__ = [
     "FreshTail",
     "MessageTypeError",
     "MessageValueError",
+    "ModelInfo",
     "Problem",
     "PrunePolicy",
     "Pruned",
@@ -47,6 +49,7 @@ __all__ = [
     "count_tokens",
     "find_safe_cut",
     "fresh_tail_budget",
+    "model_info",
     "prune_tool_outputs",
     "safe_cuts",
     "select_fresh_tail",
@@ -65,7 +68,14 @@ if not _OPTIMISED:
     )
 
 if not TYPE_CHECKING:  # type checkers know the names above and should know no others
-    _LATER = {"EstimatorConfig": "counting", "PrunePolicy": "policy", "Usage": "usage", "UsageAnchor": "anchor"}
+    _LATER = {
+        "EstimatorConfig": "counting",
+        "ModelInfo": "models",
+        "PrunePolicy": "policy",
+        "Usage": "usage",
+        "UsageAnchor": "anchor",
+        "model_info": "models",
+    }
 
     def __getattr__(name: str) -> object:
         """Import on first use what needs slow modules of the standard library (`dataclasses`: 4 to 10 ms)."""

@@ -80,3 +80,13 @@ class Shelf:
     def save(self, text: str, /) -> str:
         """Keeps it nowhere."""
         return text[:8]
+
+
+def models(name: str) -> int:
+    """What a model has is known by its name; what is not known is `None`."""
+    info = ctxfast.model_info(name)
+    assert_type(info, ctxfast.ModelInfo)
+    assert_type(info.nearest, tuple[str, ...])
+    assert_type(info.image_tokens(1024, 768), int)
+    ctxfast.model_info(5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    return info.context_window or 0

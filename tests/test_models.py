@@ -1,0 +1,455 @@
+"""The model table: the names that people write find their rows, nothing is guessed, images cost what is published."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import re
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ctxfast
+from ctxfast import ModelInfo, TokenCounter, model_info
+from ctxfast.models import Frame, ImageRule, ToolOverhead, known_models
+
+TABLE: dict[str, Any] = json.loads(Path(ctxfast.__file__).with_name("models.json").read_text(encoding="utf-8"))
+NAMES = known_models()
+
+# What providers, gateways and frameworks call models: name, maker, family, context window.
+SEEN = [
+    tuple(line.split())
+    for line in """
+    gpt-3.5-turbo                                            openai    cl100k         16385
+    gpt-35-turbo                                             openai    cl100k         16385
+    gpt-3.5-turbo-0125                                       openai    cl100k         16385
+    gpt-4                                                    openai    cl100k         8192
+    gpt-4-0613                                               openai    cl100k         8192
+    gpt-4-32k                                                openai    cl100k         32768
+    gpt-4-1106-preview                                       openai    cl100k         128000
+    gpt-4-turbo-2024-04-09                                   openai    cl100k         128000
+    gpt-4o                                                   openai    o200k          128000
+    GPT-4o                                                   openai    o200k          128000
+    gpt-4o-2024-08-06                                        openai    o200k          128000
+    chatgpt-4o-latest                                        openai    o200k          128000
+    openai/gpt-4o-mini                                       openai    o200k          128000
+    azure/gpt-4o-mini-2024-07-18                             openai    o200k          128000
+    openai:gpt-4.1                                           openai    o200k          1047576
+    gpt-4.1-2025-04-14                                       openai    o200k          1047576
+    gpt-4.1-mini                                             openai    o200k          1047576
+    ft:gpt-4.1-nano-2025-04-14:company::AbCdEf               openai    o200k          1047576
+    github_copilot/gpt-4.1                                   openai    o200k          1047576
+    o1                                                       openai    o200k          200000
+    o1-mini-2024-09-12                                       openai    o200k          128000
+    o3-mini                                                  openai    o200k          200000
+    azure/o3-2025-04-16                                      openai    o200k          200000
+    o4-mini                                                  openai    o200k          200000
+    gpt-5                                                    openai    o200k          400000
+    gpt-5-2025-08-07                                         openai    o200k          400000
+    openrouter/openai/gpt-5-mini                             openai    o200k          400000
+    gpt-5-chat-latest                                        openai    o200k          128000
+    gpt-5-codex                                              openai    o200k          400000
+    gpt-5.1                                                  openai    o200k          400000
+    gpt-5.1-codex-max                                        openai    o200k          400000
+    azure/responses/gpt-5.2                                  openai    o200k          400000
+    gpt-5.3-codex-spark                                      openai    o200k          128000
+    gpt-5.4-2026-03-05                                       openai    o200k          1050000
+    gpt-5.5                                                  openai    o200k          1050000
+    gpt-5.6-sol                                              openai    o200k          1050000
+    bedrock/openai.gpt-5.6-sol                               openai    o200k          1050000
+    openai/gpt-6-astra                                       openai    o200k          1050000
+    gpt-6.2-sol                                              openai    o200k          1050000
+    groq/openai/gpt-oss-120b                                 openai    o200k          131072
+    openai.gpt-oss-20b-1:0                                   openai    o200k          131072
+    gpt-oss:20b                                              openai    o200k          131072
+    claude-2.1                                               anthropic claude_legacy  200000
+    anthropic.claude-v2:1                                    anthropic claude_legacy  200000
+    claude-3-opus-20240229                                   anthropic claude_v3      200000
+    anthropic.claude-3-haiku-20240307-v1:0                   anthropic claude_v3      200000
+    claude-3-5-sonnet-latest                                 anthropic claude_v3      200000
+    openrouter/anthropic/claude-3.5-sonnet:beta              anthropic claude_v3      200000
+    vertex_ai/claude-3-5-sonnet-v2@20241022                  anthropic claude_v3      200000
+    us.anthropic.claude-3-7-sonnet-20250219-v1:0             anthropic claude_v3      200000
+    claude-sonnet-4                                          anthropic claude_v3      200000
+    claude-4-sonnet                                          anthropic claude_v3      200000
+    claude-sonnet-4-20250514[1m]                             anthropic claude_v3      1000000
+    bedrock/us.anthropic.claude-opus-4-1-20250805-v1:0       anthropic claude_v3      200000
+    arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-5-20250929-v1:0 \
+                                                             anthropic claude_v3      200000
+    claude-sonnet-4-5-20250929                               anthropic claude_v3      200000
+    claude-sonnet-4.5                                        anthropic claude_v3      200000
+    claude-4.5-sonnet                                        anthropic claude_v3      200000
+    anthropic/claude-haiku-4.5                               anthropic claude_v3      200000
+    claude-opus-4-5@20251101                                 anthropic claude_v3      200000
+    databricks/databricks-claude-sonnet-4-5                  anthropic claude_v3      200000
+    claude-opus-4-6                                          anthropic claude_v3      1000000
+    opus-plan/claude-opus-4-6                                anthropic claude_v3      1000000
+    claude-sonnet-4-6                                        anthropic claude_v3      1000000
+    claude-opus-4-7-20260416                                 anthropic claude_v47     1000000
+    anthropic/claude-opus-4.8                                anthropic claude_v47     1000000
+    global.anthropic.claude-opus-5                           anthropic claude_v47     1000000
+    claude-sonnet-5                                          anthropic claude_v47     1000000
+    azure_ai/claude-opus-5-5                                 anthropic claude_v47     1000000
+    vertex_ai/claude-haiku-5-5@default                       anthropic claude_v47     1000000
+    claude-fable-5-1                                         anthropic claude_v47     1000000
+    gemini/gemini-1.5-pro-002                                google    gemma3         2097152
+    gemini-1.5-flash                                         google    gemma3         1048576
+    models/gemini-2.0-flash-001                              google    gemma3         1048576
+    google-gla:gemini-2.5-pro                                google    gemma3         1048576
+    vertex_ai/gemini-2.5-flash-preview-05-20                 google    gemma3         1048576
+    gemini-2.5-flash-lite-preview-09-2025                    google    gemma3         1048576
+    google/gemini-3-pro-preview                              google    gemma3         1048576
+    gemini-3.1-pro-preview                                   google    gemma3         1048576
+    gemini-3.8-flash                                         google    gemma3         1048576
+    gemini-flash-latest                                      google    gemma3         1048576
+    gemini-4-argon                                           google    gemma3         1048576
+    ollama/gemma3:27b                                        google    gemma3         131072
+    google/gemma-3n-e4b-it:free                              google    gemma3         32768
+    google.gemma-4-31b                                       google    gemma3         262144
+    llama3-8b-8192                                           meta      llama3         8192
+    meta.llama3-70b-instruct-v1:0                            meta      llama3         8192
+    ollama/llama3.1:8b-instruct-q4_K_M                       meta      llama3         128000
+    together_ai/meta-llama/Meta-Llama-3.1-70B-Instruct-Turbo meta      llama3         128000
+    fireworks_ai/accounts/fireworks/models/llama-v3p1-405b-instruct meta llama3       128000
+    groq/llama-3.3-70b-versatile                             meta      llama3         128000
+    @cf/meta/llama-3.2-11b-vision-instruct                   meta      llama3         128000
+    us.meta.llama3-3-70b-instruct-v1:0                       meta      llama3         128000
+    unsloth/Llama-3.2-3B-Instruct-bnb-4bit                   meta      llama3         128000
+    meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8        meta      llama3         1000000
+    us.meta.llama4-scout-17b-instruct-v1:0                   meta      llama3         3500000
+    meta/muse-spark-1.2                                      meta      llama3         1048576
+    mistral/mistral-large-latest                             mistral   mistral_tekken 262144
+    mistral-large-2411                                       mistral   mistral_tekken 128000
+    mistral.mistral-large-2402-v1:0                          mistral   mistral_tekken 32000
+    mistral:7b-instruct                                      mistral   mistral_tekken 32000
+    mistralai/Mistral-Small-3.2-24B-Instruct-2506            mistral   mistral_tekken 128000
+    mistral-medium-latest                                    mistral   mistral_tekken 262144
+    mistral/codestral-2508                                   mistral   mistral_tekken 128000
+    devstral-medium-latest                                   mistral   mistral_tekken 256000
+    mistral/magistral-small-latest                           mistral   mistral_tekken 128000
+    mistralai/Mixtral-8x7B-Instruct-v0.1                     mistral   mistral_tekken 32000
+    pixtral-large-latest                                     mistral   mistral_tekken 128000
+    deepseek-chat                                            deepseek  deepseek_v3    131072
+    deepseek/deepseek-reasoner                               deepseek  deepseek_v3    131072
+    deepinfra/deepseek-ai/DeepSeek-V3-0324                   deepseek  deepseek_v3    65536
+    openrouter/deepseek/deepseek-r1:free                     deepseek  deepseek_v3    65536
+    deepseek.v3-v1:0                                         deepseek  deepseek_v3    65536
+    us.deepseek.r1-v1:0                                      deepseek  deepseek_v3    65536
+    deepseek-ai/DeepSeek-V3.1-Terminus                       deepseek  deepseek_v3    128000
+    deepseek-v4-flash                                        deepseek  deepseek_v3    1000000
+    groq/deepseek-r1-distill-llama-70b                       deepseek  llama3         131072
+    DeepSeek-R1-Distill-Qwen-32B-GGUF                        deepseek  qwen3          131072
+    Qwen/Qwen2.5-72B-Instruct-Turbo                          qwen      qwen3          32768
+    qwen2.5-coder:32b                                        qwen      qwen3          32768
+    dashscope/qwen-max                                       qwen      qwen3          30720
+    qwen/qwen3-32b                                           qwen      qwen3          40960
+    Qwen/Qwen3-235B-A22B-Instruct-2507-FP8                   qwen      qwen3          262144
+    qwen.qwen3-coder-480b-a35b-v1:0                          qwen      qwen3          262144
+    openrouter/qwen/qwen3-coder:free                         qwen      qwen3          262144
+    qwen3-max-preview                                        qwen      qwen3          262144
+    Qwen/Qwen3.5-397B-A17B                                   qwen      qwen3          262144
+    dashscope/qwen3.5-plus                                   qwen      qwen3          1000000
+    moonshot/kimi-k2-0711-preview                            moonshot  deepseek_v3    131072
+    groq/moonshotai/kimi-k2-instruct-0905                    moonshot  deepseek_v3    262144
+    fireworks_ai/kimi-k2p5                                   moonshot  deepseek_v3    262144
+    moonshot.kimi-k2-thinking                                moonshot  deepseek_v3    262144
+    moonshotai/Kimi-K3                                       moonshot  deepseek_v3    1000000
+    zai-org/GLM-4.5-Air-FP8                                  zhipu     deepseek_v3    128000
+    z-ai/glm-4.6:exacto                                      zhipu     deepseek_v3    200000
+    azure_ai/FW-GLM-5.1                                      zhipu     deepseek_v3    200000
+    zai/glm-5.3                                              zhipu     deepseek_v3    1000000
+    minimax/MiniMax-M1                                       minimax   deepseek_v3    1000000
+    minimax.minimax-m2                                       minimax   deepseek_v3    196608
+    litellm_proxy/minimax/MiniMax-M2.5                       minimax   deepseek_v3    196608
+    xai/grok-2-1212                                          xai       o200k          131072
+    grok-3-mini-fast-beta                                    xai       o200k          131072
+    x-ai/grok-4-fast:free                                    xai       o200k          2000000
+    xai/grok-code-fast-1                                     xai       o200k          256000
+    grok-4-0709                                              xai       o200k          256000
+    grok-4.5                                                 xai       o200k          500000
+    """.replace("\\\n", " ").splitlines()
+    if line.strip()
+]
+
+
+@pytest.mark.parametrize(("name", "provider", "family", "window"), SEEN, ids=[row[0] for row in SEEN])
+def test_names_as_they_are_seen(name: str, provider: str, family: str, window: str) -> None:
+    info = model_info(name)
+    assert (info.name, info.known) == (name, True)
+    assert (info.provider, info.family, info.context_window) == (provider, family, int(window))
+
+
+def test_as_many_names_as_promised() -> None:
+    assert len(SEEN) >= 120
+    assert len({row[0] for row in SEEN}) == len(SEEN)
+    assert 80 <= len(TABLE["rows"]) <= 200
+
+
+# ---------------------------------------------------------------- the table itself
+
+
+def test_every_name_finds_its_own_row() -> None:
+    for row in TABLE["rows"]:
+        for name in row["names"]:
+            info = model_info(name)
+            expected = (row["window"], row.get("input"), row.get("output"), TABLE["sources"][row["source"]]["name"])
+            assert (info.context_window, info.input_limit, info.max_output_tokens, info.source) == expected, name
+            assert info.known, name
+            assert info.provider == TABLE["groups"][row["group"]]["provider"], name
+
+
+def test_no_name_stands_twice() -> None:
+    spelt = [re.sub(r"[^a-z0-9]+", "-", name.lower()) for name in NAMES]
+    assert sorted(spelt) == sorted(set(spelt))
+
+
+def test_every_row_is_plausible() -> None:
+    for row in TABLE["rows"]:
+        assert set(row) <= {"names", "group", "window", "input", "output", "source"}
+        window = row["window"]
+        assert 2_048 <= window <= 10_000_000
+        assert 0 < row.get("output", 1) <= window
+        assert 0 < row.get("input", 1) <= window
+        info = model_info(row["names"][0])
+        assert date(2025, 1, 1) <= date.fromisoformat(info.date) <= date.fromisoformat(TABLE["date"])
+        assert info.source
+    for group in TABLE["groups"].values():
+        TokenCounter.estimator(group["family"], message_overhead=0)
+        assert 0.8 <= group.get("scale", 1.0) <= 1.5
+        assert 0 < group["pdf_page_tokens"] < 10_000
+        assert 0 < group["audio_tokens_per_second"] < 100
+
+
+def test_nothing_in_the_table_is_unused() -> None:
+    used = {row["group"] for row in TABLE["rows"] + TABLE["makers"]} | {"unknown", "unknown_openai"}
+    assert used == set(TABLE["groups"])
+    assert {row["source"] for row in TABLE["rows"]} == set(TABLE["sources"])
+    for key, groups in (("frame", "frames"), ("tools", "tools"), ("images", "images")):
+        assert {group[key] for group in TABLE["groups"].values()} == set(TABLE[groups]), groups
+
+
+def test_all_makers_are_there() -> None:
+    makers = {TABLE["groups"][row["group"]]["provider"] for row in TABLE["rows"]}
+    assert " ".join(sorted(makers)) == "anthropic deepseek google meta minimax mistral moonshot openai qwen xai zhipu"
+
+
+def test_loaded_once_and_not_by_importing_ctxfast() -> None:
+    code = """
+import sys, ctxfast
+assert "ctxfast.models" not in sys.modules and "json" not in sys.modules
+import ctxfast.models
+assert ctxfast.models._table.cache_info().currsize == 0
+ctxfast.model_info("gpt-5"), ctxfast.model_info("gpt-4o")
+assert ctxfast.models._table.cache_info().misses == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+# ---------------------------------------------------------------- what is not in the table
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "family", "scale"),
+    [
+        ("gpt-9.9", "openai", "o200k", 1.0),  # not gpt-9 in another size: another model
+        ("gpt-5.9-mini", "openai", "o200k", 1.0),
+        ("gpt-5-zeta", "openai", "o200k", 1.0),
+        ("o6-mini", "openai", "o200k", 1.0),
+        ("claude-opus-9", "anthropic", "claude_v47", 1.0),
+        ("claude-opus-4-9", "anthropic", "claude_v47", 1.0),
+        ("anthropic/brand-new", "anthropic", "claude_v47", 1.0),
+        ("gemini-9-neon", "google", "gemma3", 1.0),
+        ("Qwen3.9-8B", "qwen", "qwen3", 1.0),
+        ("llama-3-9-70b", "meta", "llama3", 1.0),
+        ("azure/our-deployment", "unknown", "o200k", 1.0),
+        ("openai/our-own", "unknown", "o200k", 1.0),
+        ("openai:our-own", "unknown", "o200k", 1.0),
+        ("our-own", "unknown", "deepseek_v3", 1.2),
+        ("NousResearch/Hermes-3-Llama-3.1-70B", "unknown", "deepseek_v3", 1.2),
+        ("my-gpt-4o", "unknown", "deepseek_v3", 1.2),
+        ("/", "unknown", "deepseek_v3", 1.2),
+        ("\u0e44\u0e17\u0e22 \U0001f600", "unknown", "deepseek_v3", 1.2),
+    ],
+)
+def test_unknown_models_have_no_window(name: str, provider: str, family: str, scale: float) -> None:
+    info = model_info(name)
+    assert not info.known
+    assert (info.context_window, info.input_limit, info.max_output_tokens) == (None, None, None)
+    assert (info.provider, info.family, info.scale) == (provider, family, scale)
+
+
+def test_a_window_that_the_name_states() -> None:
+    assert model_info("claude-sonnet-4-5[1m]").context_window == 1_000_000
+    assert model_info("anthropic/claude-sonnet-4-5[1M]").context_window == 1_000_000
+    assert model_info("gpt-5[200k]").context_window == 200_000
+    assert model_info("gpt-5[200k]").input_limit is None
+    assert model_info("our-own[64k]").context_window == 64_000
+    assert not model_info("our-own[64k]").known
+    assert model_info("gpt-5[0k]").context_window == 400_000
+
+
+def test_unknown_names_list_the_nearest() -> None:
+    assert model_info("claude-sonet-4.5").nearest[0] == "claude-sonnet-4.5"
+    assert "gpt-5.6" in model_info("openai/gpt-5.7").nearest
+    assert "gemini-2.5-pro" in model_info("gemini-2.5-por").nearest
+    assert model_info("zzzzzz").nearest == ()
+    assert len(model_info("gpt").nearest) <= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        (None, TypeError, "got NoneType"),
+        (5, TypeError, "got int"),
+        (b"gpt-5", TypeError, "got bytes"),
+        ("", ValueError, "got ''"),
+        (" \n", ValueError, r"got ' \\n'"),
+    ],
+)
+def test_what_is_no_name(name: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        model_info(name)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_answered(name: str) -> None:
+    if name.strip():
+        info = model_info(name)
+        assert info.name == name
+        assert info.known or info.context_window is None or "[" in name
+
+
+@given(st.sampled_from(NAMES), st.sampled_from(["", "openrouter/", "bedrock/us.", "a/b/", "litellm_proxy/", "hf:"]))
+def test_prefixes_and_case_change_nothing(name: str, prefix: str) -> None:
+    plain, dressed = model_info(name), model_info(f" {prefix}{name.upper()} ")
+    assert dataclasses.replace(dressed, name=name) == plain
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(["-latest", "-20250929", "@20250929", "-2024-08-06", ":free", "-preview", "-fp8", "-AWQ"]),
+)
+def test_endings_change_nothing_but_to_a_row_of_their_own(name: str, ending: str) -> None:
+    plain, dated = model_info(name), model_info(name + ending)
+    assert dated.known
+    assert dated.provider == plain.provider
+
+
+def test_frozen_hashable_and_replaced_by_users() -> None:
+    info = model_info("gpt-5")
+    own = dataclasses.replace(info, context_window=100_000)
+    assert own.context_window == 100_000
+    assert own.image_tokens(64, 64) == info.image_tokens(64, 64)
+    assert len({info, own, model_info("gpt-5")}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        info.known = False  # type: ignore[misc]
+    assert isinstance(info, ModelInfo)
+    assert (type(info.frame), type(info.tools), type(info.images)) == (Frame, ToolOverhead, ImageRule)
+
+
+# ---------------------------------------------------------------- images
+
+
+@pytest.mark.parametrize(
+    ("model", "width", "height", "detail", "tokens"),
+    [
+        # OpenAI's examples
+        ("gpt-4o", 1024, 1024, "high", 765),
+        ("gpt-4o", 2048, 4096, "high", 1105),
+        ("gpt-4o", 4096, 8192, "low", 85),
+        ("gpt-4.1-mini", 1024, 1024, "auto", 1659),
+        ("gpt-4.1-mini", 1800, 2400, "auto", 2353),
+        ("o1", 512, 512, "high", 225),
+        ("gpt-5", 640, 480, "auto", 350),
+        ("gpt-4o-mini", 640, 480, "auto", 14167),
+        # as billed: one image of 10 sizes (Hugging Face, JOHNISKING/image-token-cost)
+        ("gpt-6-astra", 256, 256, "auto", 77),
+        ("gpt-6-astra", 512, 512, "auto", 308),
+        ("gpt-6-astra", 1280, 720, "auto", 1104),
+        ("gpt-6-astra", 2560, 1440, "auto", 4320),
+        ("gpt-6-astra", 4032, 3024, "auto", 14364),
+        ("gpt-6-astra", 2560, 1440, "high", 2931),
+        ("gpt-6-astra", 4032, 3024, "high", 2942),
+        ("gpt-5.5", 4032, 3024, "auto", 11868),
+        ("gpt-5.5", 4032, 3024, "original", 11868),
+        ("gpt-5.4", 4032, 3024, "auto", 2942),
+        ("gpt-5.4", 4032, 3024, "original", 11868),
+        ("claude-haiku-4-5", 256, 256, "auto", 100),
+        ("claude-haiku-4-5", 1024, 1024, "auto", 1369),
+        ("claude-haiku-4-5", 1920, 1080, "auto", 1560),
+        ("claude-haiku-4-5", 1080, 1920, "auto", 1560),
+        ("claude-haiku-4-5", 2000, 1500, "auto", 1564),
+        ("claude-opus-5-5", 1024, 1024, "auto", 1369),
+        ("claude-opus-5-5", 1920, 1080, "auto", 2691),
+        ("claude-opus-5-5", 2000, 1500, "auto", 3888),
+        # Anthropic's: 1092 x 1092 pixels are about 1,600 tokens and not made smaller
+        ("claude-sonnet-4-5", 1092, 1092, "auto", 1521),
+        ("claude-opus-4-7", 2576, 1456, "auto", 4784),
+        # Google's
+        ("gemini-2.5-pro", 384, 384, "auto", 258),
+        ("gemini-2.5-pro", 640, 480, "auto", 258),
+        ("gemini-2.5-pro", 1536, 768, "auto", 516),
+        ("gemini-2.0-flash", 540, 360, "auto", 1806),
+        ("gemini-2.0-flash", 640, 480, "auto", 1290),
+        ("gemini-3-pro-preview", 4000, 3000, "auto", 1120),
+    ],
+)
+def test_published_image_tokens(model: str, width: int, height: int, detail: str, tokens: int) -> None:
+    assert model_info(model).image_tokens(width, height, detail) == tokens
+
+
+RULES = [ImageRule(**rule) for rule in TABLE["images"].values()]
+sides = st.one_of(st.integers(0, 9000), st.integers(0, 10**7))
+
+
+@given(st.sampled_from(RULES), sides, sides, st.sampled_from(["auto", "low", "high", "original"]))
+def test_image_tokens_are_sane(rule: ImageRule, width: int, height: int, detail: str) -> None:
+    tokens = rule.count(width, height, detail)
+    assert 0 < tokens <= 5_100_000
+    assert rule.count(height, width, detail) == tokens
+    if rule.kind == "patches" and rule.max_patches > 0 and (detail == "high" or rule.auto == "high" == detail):
+        assert tokens <= rule.max_patches * rule.multiplier + 1
+
+
+@pytest.mark.parametrize("rule", RULES, ids=list(TABLE["images"]))
+@pytest.mark.parametrize(("width", "height"), [(0, 0), (1, 100_000), (100_000, 1), (10**6, 10**6), (1, 1)])
+def test_strange_sizes(rule: ImageRule, width: int, height: int) -> None:
+    for detail in ("low", "high"):
+        assert 0 < rule.count(width, height, detail) < 60_000
+
+
+def test_a_smaller_image_fits_as_well_as_it_can() -> None:
+    """The search for the largest size, against trying every width."""
+    rule = model_info("claude-sonnet-4-5").images
+    for width, height in itertools.product((1600, 1999, 3000, 7000), (300, 1100, 2500, 6001)):
+        best = 0
+        for smaller in range(1, 1569):
+            wide, high = (smaller, smaller * height / width) if width >= height else (smaller * width / height, smaller)
+            patches = -(-wide // 28) * -(-high // 28)
+            best = max(best, int(patches) if patches <= 1568 else 0)
+        assert best <= rule.count(width, height) <= 1568
+        assert rule.count(width, height) - best <= 57  # whole pixels against any size in between
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "message"),
+    [
+        ((-1, 5), ValueError, "width: expected a number of pixels, got -1"),
+        ((5, -1), ValueError, "height: expected a number of pixels, got -1"),
+        ((5.0, 5), TypeError, "width: expected a whole number of pixels, got 5.0"),
+        ((5, None), TypeError, "height: expected a whole number of pixels, got None"),
+        ((True, 5), TypeError, "width: expected a whole number of pixels, got True"),
+        (("5", 5), TypeError, "width: expected a whole number of pixels, got '5'"),
+        ((5, 5, "huge"), ValueError, "detail: expected one of auto, low, high, original, got 'huge'"),
+    ],
+)
+def test_what_is_no_size(size: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        model_info("gpt-4o").image_tokens(*size)
