@@ -6,8 +6,10 @@ import dataclasses
 import itertools
 import json
 import re
+import statistics
 import subprocess
 import sys
+import time
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ SEEN = [
     tuple(line.split())
     for line in """
     gpt-3.5-turbo                                            openai    cl100k         16385
-    gpt-35-turbo                                             openai    cl100k         16385
+    gpt-35-turbo                                             openai    cl100k         4097
     gpt-3.5-turbo-0125                                       openai    cl100k         16385
     gpt-4                                                    openai    cl100k         8192
     gpt-4-0613                                               openai    cl100k         8192
@@ -69,8 +71,8 @@ SEEN = [
     groq/openai/gpt-oss-120b                                 openai    o200k          131072
     openai.gpt-oss-20b-1:0                                   openai    o200k          131072
     gpt-oss:20b                                              openai    o200k          131072
-    claude-2.1                                               anthropic claude_legacy  200000
-    anthropic.claude-v2:1                                    anthropic claude_legacy  200000
+    claude-2.1                                               anthropic claude_legacy  100000
+    anthropic.claude-v2:1                                    anthropic claude_legacy  100000
     claude-3-opus-20240229                                   anthropic claude_v3      200000
     anthropic.claude-3-haiku-20240307-v1:0                   anthropic claude_v3      200000
     claude-3-5-sonnet-latest                                 anthropic claude_v3      200000
@@ -318,6 +320,17 @@ def test_what_is_no_name(name: Any, error: type[Exception], message: str) -> Non
         model_info(name)
 
 
+@pytest.mark.parametrize(
+    "name", ["a:" * 500_000, "/" * 1_000_000, "gpt-5-" + "2024-10-" * 100_000, "x" * 1_000_000 + "[1m]"]
+)
+def test_long_names_take_no_time(name: str) -> None:
+    start = time.perf_counter()
+    info = model_info(name)
+    assert not info.known
+    assert len(info.nearest) <= 3
+    assert time.perf_counter() - start < 1
+
+
 @given(st.text(max_size=80))
 def test_any_text_is_answered(name: str) -> None:
     if name.strip():
@@ -453,3 +466,86 @@ def test_a_smaller_image_fits_as_well_as_it_can() -> None:
 def test_what_is_no_size(size: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         model_info("gpt-4o").image_tokens(*size)
+
+
+# ---------------------------------------------------------------- against requests whose usage the provider reported
+
+OTHER_MEDIA = re.compile(r'"(?:file_id|url": "http|input_audio|file_data)|pdf')
+SCHEMAS = re.compile(r'json_schema|output_format|"thinking"|"signature"')
+
+
+def recorded(shared: Path, provider: str) -> list[dict[str, Any]]:
+    """Requests to chat completions or Anthropic's messages, with plain tools and without answers of a fixed form."""
+    path = shared / "transcripts" / "provider-pairs" / f"{provider}.jsonl"
+    if not path.is_file():
+        pytest.skip("no recorded requests among the shared data")
+    pairs = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        pair = json.loads(line)
+        if pair["endpoint"] not in ("chat", "messages") or not pair["model"] or SCHEMAS.search(line):
+            continue
+        if pair["request"].get("tool_choice", "auto") not in ("auto", {"type": "auto"}):
+            continue
+        if any(
+            tool.get("type", "function") not in ("function", "custom") for tool in pair["request"].get("tools") or []
+        ):
+            continue
+        pairs.append(pair)
+    return pairs
+
+
+def sizes(pair: dict[str, Any]) -> list[tuple[int, int]]:
+    return [(int(w), int(h)) for w, h in re.findall(r"dims=\((\d+), (\d+)\)", json.dumps(pair["request"]))]
+
+
+def predicted(pair: dict[str, Any]) -> float:
+    info, request = model_info(pair["model"]), pair["request"]
+    counter = TokenCounter.estimator(info.family, message_overhead=0, media_tokens=0)  # type: ignore[arg-type]
+    messages, tools = request["messages"], request.get("tools") or []
+    total = sum(counter.message(message) for message in messages) + counter.content(request.get("system"))
+    total += info.frame.per_request + info.frame.per_message * len(messages)
+    if tools:
+        total += round(info.tools.schema_scale * counter.tools(tools))
+        total += info.tools.per_request + info.tools.per_tool * len(tools)
+    return info.scale * total + sum(info.image_tokens(*size) for size in sizes(pair))
+
+
+def actual(pair: dict[str, Any]) -> int:
+    return sum(pair["usage"].get(key) or 0 for key in ("input", "cache_read", "cache_write"))
+
+
+@pytest.mark.parametrize(
+    ("provider", "with_tools", "median", "least"),
+    [
+        ("anthropic", False, 0.12, 60),
+        ("anthropic", True, 0.08, 100),
+        ("openai", False, 0.08, 400),
+        ("openai", True, 0.08, 250),
+        ("groq", True, 0.08, 20),
+        ("mistral", True, 0.08, 5),
+        ("z", True, 0.03, 10),
+    ],
+)
+def test_recorded_requests(shared: Path, provider: str, with_tools: bool, median: float, least: int) -> None:
+    """Frames and tool constants: most requests are tiny, so that a token more or less is some percent."""
+    errors = [
+        abs(predicted(pair) - actual(pair)) / actual(pair)
+        for pair in recorded(shared, provider)
+        if bool(pair["request"].get("tools")) == with_tools and actual(pair) and not media(pair)
+    ]
+    assert len(errors) >= least
+    assert statistics.median(errors) <= median
+
+
+def media(pair: dict[str, Any]) -> bool:
+    text = json.dumps(pair["request"])
+    return '"image' in text or '"document"' in text or bool(OTHER_MEDIA.search(text))
+
+
+@pytest.mark.parametrize(("provider", "least"), [("openai", 20), ("anthropic", 10), ("mistral", 5), ("groq", 5)])
+def test_recorded_images(shared: Path, provider: str, least: int) -> None:
+    pairs = [pair for pair in recorded(shared, provider) if sizes(pair)]
+    pairs = [pair for pair in pairs if not OTHER_MEDIA.search(json.dumps(pair["request"]))]
+    assert len(pairs) >= least
+    for pair in pairs:
+        assert abs(predicted(pair) - actual(pair)) <= 0.1 * actual(pair), (pair["model"], sizes(pair))

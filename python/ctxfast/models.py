@@ -15,6 +15,7 @@ __all__ = ["Frame", "ImageRule", "ModelInfo", "ToolOverhead", "known_models", "m
 
 _DETAILS = ("auto", "low", "high", "original")
 _MAX_PIXELS = 65_535  # a side; no provider takes more
+_MAX_NAME = 300  # characters; what is longer is no model's name
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class ImageRule:
     """Instead of `max_patches` for detail "original"; -1: no limit; 0: that detail is the same as "high"."""
     multiplier: float = 1.0
     whole_patches: bool = False
-    """An image that is made smaller gets a side of whole patches (OpenAI); else it stays as large as it may (Claude)."""
+    """An image that is made smaller gets a side of whole patches (OpenAI), else the largest size that fits (Claude)."""
     auto: str = "high"
     """What detail "auto" means."""
 
@@ -159,11 +160,11 @@ class ModelInfo:
 
     @property
     def nearest(self) -> tuple[str, ...]:
-        """Up to three names of the table that look most like this one, the best first: for messages about unknown ones."""
+        """Up to three names of the table that look most like this one, the best first, to show for an unknown one."""
         from difflib import get_close_matches
 
         names = {" ".join(_words(name)): name for name in known_models()}
-        last = " ".join(_words(self.name.lower().rsplit("/", 1)[-1]))
+        last = " ".join(_words(self.name[-_MAX_NAME:].rsplit("/", 1)[-1]))
         return tuple(names[match] for match in get_close_matches(last, names, n=3, cutoff=0.5))
 
 
@@ -243,6 +244,8 @@ def _table() -> _Table:
 def _find(name: str) -> ModelInfo:
     table = _table()
     text, window = name.strip().lower(), None
+    if len(text) > _MAX_NAME:
+        return _info(table, name, "unknown", None, None)
     if stated := re.fullmatch(r"(.*?)\[(\d{1,4})([km])\]", text):
         text, window = stated[1], int(stated[2]) * {"k": 1_000, "m": 1_000_000}[stated[3]]
     parts = [list(_readings(part, table.prefixes)) for part in reversed(text.split("/"))]
