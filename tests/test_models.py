@@ -301,6 +301,7 @@ def test_unknown_names_list_the_nearest() -> None:
     assert model_info("claude-sonet-4.5").nearest[0] == "claude-sonnet-4.5"
     assert "gpt-5.6" in model_info("openai/gpt-5.7").nearest
     assert "gemini-2.5-pro" in model_info("gemini-2.5-por").nearest
+    assert {model_info(name).provider for name in model_info("kimi-latest").nearest} == {"moonshot"}
     assert model_info("zzzzzz").nearest == ()
     assert len(model_info("gpt").nearest) <= 3
 

@@ -160,10 +160,15 @@ class ModelInfo:
 
     @property
     def nearest(self) -> tuple[str, ...]:
-        """Up to three names of the table that look most like this one, the best first, to show for an unknown one."""
+        """Up to three names of the table that look most like this one, the best first, to show for an unknown one.
+
+        Only those of its maker, if the name says who that is.
+        """
         from difflib import get_close_matches
 
-        names = {" ".join(_words(name)): name for name in known_models()}
+        table = _table()
+        of_maker = [row for row in table.rows if table.groups[row["group"]]["provider"] == self.provider]
+        names = {" ".join(_words(name)): name for row in of_maker or table.rows for name in row["names"]}
         last = " ".join(_words(self.name[-_MAX_NAME:].rsplit("/", 1)[-1]))
         return tuple(names[match] for match in get_close_matches(last, names, n=3, cutoff=0.5))
 
