@@ -19,7 +19,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Literal
 
 import ctxfast
-from ctxfast import TokenCounter, reference
+from ctxfast import EstimatorConfig, TokenCounter, reference
 
 Message = dict[str, Any]
 
@@ -188,6 +188,11 @@ def counters(package: ModuleType) -> Any:
         from_callable=reference.CallableCounter,
         estimator=reference.EstimatorCounter,
     )
+
+
+def two_and_a_half(package: ModuleType) -> Any:
+    """A simple counter: 2.5 characters per token, rounded up."""
+    return counters(package).flat(EstimatorConfig(chars_per_token=2.5))
 
 
 def by_length(package: ModuleType) -> Any:

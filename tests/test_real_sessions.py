@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import calls_of, check_tail, counters, raw_claude_code, results_of, sessions, transcript_files
+from cases import calls_of, check_tail, counters, raw_claude_code, results_of, sessions, transcript_files, two_and_a_half
 
 import ctxfast
 from ctxfast import EstimatorConfig, reference
@@ -28,14 +28,14 @@ def check_session(messages: Messages, seed: str) -> None:
     """Tails at random budgets are valid; counting and structure are those of the reference."""
     core, slow = counters(ctxfast), counters(reference)
     for one, other in (
-        (core.default(), slow.default()),
+        (two_and_a_half(ctxfast), two_and_a_half(reference)),
         (core.picoclaw("4.0"), slow.picoclaw("4.0")),
         (core.flat(EstimatorConfig.seed_rules()), slow.flat(EstimatorConfig.seed_rules())),
     ):
         assert one.messages(messages) == other.messages(messages)
-    assert ctxfast.count_tokens(messages) == reference.count_tokens(messages)
-    counts = [ctxfast.count_tokens(message) for message in messages]
-    assert sum(counts) == ctxfast.count_tokens(messages)
+    counter, slow_counter = two_and_a_half(ctxfast), two_and_a_half(reference)
+    counts = [counter.message(message) for message in messages]
+    assert sum(counts) == counter.messages(messages)
 
     assert ctxfast.atoms(messages) == reference.atoms(messages)
     assert ctxfast.turn_starts(messages) == reference.turn_starts(messages)
@@ -53,14 +53,14 @@ def check_session(messages: Messages, seed: str) -> None:
             options["min_turns"] = chance.randrange(5)
         if trial % 3 == 2:
             options["max_tokens"] = budget * chance.randint(1, 8)
-        tail = ctxfast.select_fresh_tail(messages, budget, **options)
+        tail = ctxfast.select_fresh_tail(messages, budget, counter=counter, **options)
         behind_system = tail.messages[min(leading, tail.start) :]
         pinned = behind_system[: len(tail.pinned)]
-        check_tail(messages, tail, total=sum(counts[tail.start :]) + ctxfast.count_tokens(pinned))
+        check_tail(messages, tail, total=sum(counts[tail.start :]) + counter.messages(pinned))
         assert tail.tokens <= options.get("max_tokens", budget) or tail.over_budget
         assert not tail.over_budget or tail.start == ctxfast.atoms(messages)[-1][0]
         if len(messages) <= SMALL and trial % 5 == 0:
-            slow_tail = reference.select_fresh_tail(messages, budget, **options)
+            slow_tail = reference.select_fresh_tail(messages, budget, counter=slow_counter, **options)
             for name in TAIL_FIELDS:
                 assert getattr(tail, name) == getattr(slow_tail, name), (budget, options, name)
     assert messages == before

@@ -36,6 +36,8 @@ IMPORTS = {
     "Sequence": "from collections.abc import Sequence",
     "Literal": "from typing import Literal",
     "EstimatorConfig": "from ctxfast.counting import EstimatorConfig",
+    "ImageRule": "from ctxfast.models import ImageRule",
+    "ModelInfo": "from ctxfast.models import ModelInfo",
     "PrunePolicy": "from ctxfast.policy import PrunePolicy",
     "SupportsSave": "from ctxfast.policy import SupportsSave",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,10 +10,13 @@ from functools import cache, lru_cache
 from os.path import dirname, join
 from typing import Any
 
+from ctxfast._core import _image_tokens
+
 __all__ = ["Frame", "ImageRule", "ModelInfo", "ToolOverhead", "known_models", "model_info"]
 
 _DETAILS = ("auto", "low", "high", "original")
 _MAX_PIXELS = 65_535  # a side; no provider takes more
+_LARGEST_WINDOW = 1_000_000_000  # tokens; more is a mistake
 _MAX_NAME = 300  # characters; what is longer is no model's name
 
 
@@ -25,6 +27,11 @@ class Frame:
     per_request: int = 0
     per_message: int = 0
 
+    def __post_init__(self) -> None:
+        """Raises `TypeError` or `ValueError` for what is no number of tokens."""
+        _check_whole("per_request", self.per_request)
+        _check_whole("per_message", self.per_message)
+
 
 @dataclass(frozen=True)
 class ToolOverhead:
@@ -34,7 +41,13 @@ class ToolOverhead:
     """Once, if there are tools at all: the provider's hidden instructions."""
     per_tool: int = 0
     schema_scale: float = 1.0
-    """The estimate of the schemas' JSON times this: OpenAI writes them for the model in a shorter form."""
+    """The estimate of names, descriptions and schemas times this: OpenAI writes them in a shorter form than JSON."""
+
+    def __post_init__(self) -> None:
+        """Raises `TypeError` or `ValueError` for what is no number."""
+        _check_whole("per_request", self.per_request)
+        _check_whole("per_tool", self.per_tool)
+        _check_number("schema_scale", self.schema_scale)
 
 
 @dataclass(frozen=True)
@@ -66,45 +79,25 @@ class ImageRule:
     auto: str = "high"
     """What detail "auto" means."""
 
+    def __post_init__(self) -> None:
+        """Raises `TypeError` or `ValueError` for a rule that counts nothing."""
+        if self.kind not in ("fixed", "tiles", "patches", "google"):
+            raise ValueError(f"kind: expected fixed, tiles, patches or google, got {self.kind!r}")
+        for name, value in vars(self).items():
+            if name not in ("kind", "multiplier", "whole_patches", "auto"):
+                _check_whole(name, value, least=-1 if name == "original_patches" else 0)
+        _check_number("multiplier", self.multiplier)
+        if self.auto not in _DETAILS:
+            raise ValueError(f"auto: expected one of {', '.join(_DETAILS)}, got {self.auto!r}")
+        side = {"tiles": "tile", "patches": "patch"}.get(self.kind)
+        if side is not None and getattr(self, side) == 0:
+            raise ValueError(f"{side}: expected 1 or more for the kind {self.kind!r}, got 0")
+
     def count(self, width: int, height: int, detail: str = "auto") -> int:
         """Tokens of an image; see `ModelInfo.image_tokens`."""
-        width, height = _side("width", width), _side("height", height)
         if detail not in _DETAILS:
             raise ValueError(f"detail: expected one of {', '.join(_DETAILS)}, got {detail!r}")
-        if self.kind == "tiles":
-            return self.base if detail == "low" else self._tiles(width, height)
-        if self.kind == "patches":
-            return self._patches(width, height, self.auto if detail == "auto" else detail)
-        if self.kind == "google":
-            return self._google(width, height)
-        return self.tokens
-
-    def _tiles(self, width: float, height: float) -> int:
-        width, height = _fit(width, height, self.max_side)
-        if self.short_side and min(width, height) > self.short_side:
-            scale = self.short_side / min(width, height)
-            width, height = width * scale, height * scale
-        return self.base + self.per_tile * _squares(width, height, self.tile)
-
-    def _patches(self, width: float, height: float, detail: str) -> int:
-        width, height = _fit(width, height, self.max_side)
-        most = self.max_patches
-        if detail == "original" and self.original_patches:
-            most = self.original_patches
-        patches = _squares(width, height, self.patch)
-        if 0 < most < patches:
-            shrink = _shrunk_to_whole if self.whole_patches else _shrunk
-            patches = shrink(width / self.patch, height / self.patch, most)
-        return math.ceil(patches * self.multiplier - 1e-9)
-
-    def _google(self, width: float, height: float) -> int:
-        if max(width, height) <= self.small_side:
-            return self.base
-        width, height = _fit(width, height, self.max_side)
-        if self.tile:
-            return self.base * _squares(width, height, self.tile)
-        tile = min(max(int(min(width, height) / 1.5), 256), 768)
-        return self.base * (_squares(width, height, tile) + 1)
+        return _image_tokens(self, _side("width", width), _side("height", height), detail)
 
 
 @dataclass(frozen=True)
@@ -146,6 +139,15 @@ class ModelInfo:
     """Where the window and the limits are from."""
     date: str
     """The day of the source's state, as in `2026-11-20`."""
+
+    def __post_init__(self) -> None:
+        """Raises `TypeError` or `ValueError` for a figure that is none."""
+        for name in ("context_window", "input_limit", "max_output_tokens"):
+            if getattr(self, name) is not None:
+                _check_whole(name, getattr(self, name), least=1, most=_LARGEST_WINDOW)
+        _check_whole("pdf_page_tokens", self.pdf_page_tokens)
+        _check_number("audio_tokens_per_second", self.audio_tokens_per_second)
+        _check_number("scale", self.scale)
 
     def image_tokens(self, width: int, height: int, detail: str = "auto") -> int:
         """Tokens of an image of so many pixels, by the provider's published rule.
@@ -324,31 +326,15 @@ def _side(name: str, value: int) -> int:
     return min(max(value, 1), _MAX_PIXELS)
 
 
-def _fit(width: float, height: float, most: int) -> tuple[float, float]:
-    """A size, made smaller until the long side is at most `most` (0: as it is)."""
-    scale = most / max(width, height) if most else 1.0
-    return (width * scale, height * scale) if scale < 1 else (width, height)
+def _check_whole(name: str, value: object, least: int = 0, most: int = 1_000_000) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}: expected a whole number, got {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name}: expected {least} to {most:,}, got {value!r}")
 
 
-def _squares(width: float, height: float, side: float) -> int:
-    return max(math.ceil(width / side - 1e-9), 1) * max(math.ceil(height / side - 1e-9), 1)
-
-
-def _shrunk(wide: float, high: float, most: int) -> int:
-    """Patches of the largest image of this shape that has at most `most`; sides in patches."""
-    low, up = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + up) / 2
-        if _squares(wide * middle, high * middle, 1) <= most:
-            low = middle
-        else:
-            up = middle
-    return min(_squares(wide * low, high * low, 1), most)
-
-
-def _shrunk_to_whole(wide: float, high: float, most: int) -> int:
-    """Patches of an image that is scaled to an area of `most` patches and then until one side is whole patches."""
-    scale = math.sqrt(most / (wide * high))
-    wide, high = wide * scale, high * scale
-    scale = min(max(math.floor(wide), 1) / wide, max(math.floor(high), 1) / high)
-    return min(_squares(wide * scale, high * scale, 1), most)
+def _check_number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name}: expected a number, got {value!r}")
+    if not 0 <= value <= 1_000:
+        raise ValueError(f"{name}: expected 0 to 1,000, got {value!r}")

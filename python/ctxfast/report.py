@@ -353,13 +353,13 @@ def describe(
     cannot be read, `BudgetError` for a window that is no number of tokens.
     """
     counter = counter or ctxfast.TokenCounter.default()
-    total = counter.messages(messages)  # first of all: its errors say which message cannot be read
+    counter.messages(messages)  # first of all: its errors say which message cannot be read
     read = [read_fields(message, f"messages[{index}]") for index, message in enumerate(messages)]
     counts = [counter.message(message) for message in messages]
     tools, outputs = use_of_tools(messages, read, counts, counter)
     return Overview(
         messages=len(messages),
-        tokens=total,
+        tokens=sum(counts),
         roles=use_by_role(read, counts),
         tools=tools,
         largest=outputs,

@@ -8,8 +8,8 @@ a call is about, `stubs` what stays of its output).
 
 from __future__ import annotations
 
-from ctxfast.reference.counting import CallableCounter, Counter, FlatCounter, count_tokens, default_counter, picoclaw
-from ctxfast.reference.estimating import EstimatorCounter
+from ctxfast.reference.counting import CallableCounter, Counter, FlatCounter, picoclaw
+from ctxfast.reference.estimating import EstimatorCounter, count_tokens, default_counter, for_model
 from ctxfast.reference.pruning import Pruned, prune_tool_outputs
 from ctxfast.reference.structure import atoms, find_safe_cut, safe_cuts, step_starts, turn_starts
 from ctxfast.reference.tail import FreshTail, fresh_tail_budget, select_fresh_tail
@@ -26,6 +26,7 @@ __all__ = [
     "count_tokens",
     "default_counter",
     "find_safe_cut",
+    "for_model",
     "fresh_tail_budget",
     "picoclaw",
     "prune_tool_outputs",

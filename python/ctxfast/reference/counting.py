@@ -36,8 +36,8 @@ from ctxfast.reference.reading import (
 class Counter:
     """What every counter can do; a kind of counter says what a message, some content and a tool cost."""
 
-    def text(self, text: str) -> int:
-        """Tokens of a string."""
+    def text_tokens(self, text: str) -> int:
+        """Tokens of a string, before safety."""
         raise NotImplementedError
 
     def pieces(self, reading: Reading) -> int:
@@ -48,44 +48,63 @@ class Counter:
         """Tokens of content without a message around it."""
         raise NotImplementedError
 
+    def tools_sum(self, tools: Sequence[object] | None) -> int:
+        """Tokens of a list of tool definitions, before safety."""
+        raise NotImplementedError
+
+    def one(self, tokens: int) -> int:
+        """A count of one text or message, as safe as it shall be."""
+        return tokens
+
+    def total(self, tokens: int) -> int:
+        """A sum of counts as the count of a request: with what is added to each, as safe as it shall be."""
+        return tokens
+
+    def messages_sum(self, messages: Sequence[object]) -> int:
+        """The sum of the counts of single messages."""
+        return sum(self.pieces(read_message(m, f"messages[{i}]")) for i, m in enumerate(expect_messages(messages)))
+
+    def text(self, text: str) -> int:
+        """Tokens of a string."""
+        return self.one(self.text_tokens(text))
+
     def tools(self, tools: Sequence[object] | None) -> int:
         """Tokens of a list of tool definitions."""
-        raise NotImplementedError
+        return self.one(self.tools_sum(tools))
 
     def content(self, parts: object) -> int:
         """Tokens of a message's content: a string, `None` or a list of parts."""
         reading = Reading(role="user")
         read_content(parts, PROSE, reading, "content")
-        return self.bare_content(reading.content)
+        return self.one(self.bare_content(reading.content))
 
     def message(self, message: object) -> int:
         """Tokens of one message."""
-        return self.pieces(read_message(message, "message"))
+        return self.one(self.pieces(read_message(message, "message")))
 
     def messages(self, messages: Sequence[object], tools: Sequence[object] | None = None) -> int:
-        """Tokens of a list of messages: the plain sum, and the tools."""
-        total = sum(self.pieces(read_message(m, f"messages[{i}]")) for i, m in enumerate(expect_messages(messages)))
-        return total + self.tools(tools)
+        """Tokens of a list of messages, and of the tools."""
+        return self.total(self.messages_sum(messages) + self.tools_sum(tools))
 
     def request(self, body: object) -> int:
         """Tokens of a request body: `messages`, Anthropic's separate `system`, `tools`."""
         fields = read_fields(body, "request")
         if fields.get("messages") is None:
             raise MessageValueError("a request with `messages`", "none", "request")
-        total = self.messages(fields["messages"], fields.get("tools"))
+        tokens = self.messages_sum(fields["messages"]) + self.tools_sum(fields.get("tools"))
         if fields.get("system") is not None:
             reading = Reading(role="system")
             read_content(fields["system"], PROSE, reading, "request.system")
-            total += self.pieces(reading)
-        return total
+            tokens += self.pieces(reading)
+        return self.total(tokens)
 
-    def __call__(self, content: object) -> int:
-        """Tokens of a string, a message or a list of messages."""
-        if isinstance(content, str):
-            return self.text(content)
+    def __call__(self, content: object, tools: Sequence[object] | None = None) -> int:
+        """Tokens of a string, a message or a list of messages, and of the tools."""
         if isinstance(content, (list, tuple)):
-            return self.messages(content)
-        return self.message(content)
+            return self.messages(content, tools)
+        if isinstance(content, str):
+            return self.one(self.text_tokens(content) + self.tools_sum(tools))
+        return self.one(self.pieces(read_message(content, "message")) + self.tools_sum(tools))
 
     def fits(self, content: object, limit: float) -> bool:
         """Whether `content` has at most `limit` tokens."""
@@ -120,7 +139,7 @@ class FlatCounter(Counter):
 
     config: EstimatorConfig
 
-    def text(self, text: str) -> int:
+    def text_tokens(self, text: str) -> int:
         """Tokens of a string."""
         return self.tokens(self.weigh(PROSE, text))
 
@@ -141,7 +160,7 @@ class FlatCounter(Counter):
         weight[PROSE] += self.config.message_overhead
         return self.tokens(weight)
 
-    def tools(self, tools: Sequence[object] | None) -> int:
+    def tools_sum(self, tools: Sequence[object] | None) -> int:
         """Tokens of tool definitions: name, description, schema as compact JSON, a fixed frame; rounded once."""
         weight = dict.fromkeys((*RATES, MEDIA), 0)
         for index, tool in enumerate(expect_list(tools, "tools")):
@@ -167,7 +186,8 @@ class FlatCounter(Counter):
         if kind in (ALIAS, REST) and mixed:
             return weight
         if kind in (BLOCK, REST):
-            text, weight[MEDIA] = block_text(*value)
+            text, media = block_text(*value)
+            weight[MEDIA] = len(media)
         elif kind == ARGUMENTS and not isinstance(value[0], str):
             text = json_text(*value)
         else:
@@ -219,11 +239,6 @@ def picoclaw(version: Literal["4.0", "2.5"]) -> FlatCounter:
     raise ValueError(f"version: expected '4.0' or '2.5', got {version!r}")
 
 
-def default_counter() -> FlatCounter:
-    """2.5 characters per token, rounded up; see `TokenCounter.default` for where that errs upwards and where not."""
-    return FlatCounter(EstimatorConfig(chars_per_token=2.5))
-
-
 class PerTextCounter(Counter):
     """Counts each text of a message by itself, in parts of a token; ids are not sent as text and cost nothing."""
 
@@ -235,11 +250,19 @@ class PerTextCounter(Counter):
         """What a text costs, in parts of a token."""
         raise NotImplementedError
 
+    def media(self, hint: str, part: object) -> int:
+        """Tokens of a media part."""
+        return self.media_tokens
+
+    def tool_tokens(self, units: int, tools: int) -> int:
+        """Tokens of so many tools whose texts cost so much."""
+        return self.tokens(units) + tools * self.message_overhead
+
     def tokens(self, units: int) -> int:
         """Parts of a token to tokens; a half is rounded up."""
         return (units + self.units_per_token // 2) // self.units_per_token
 
-    def text(self, text: str) -> int:
+    def text_tokens(self, text: str) -> int:
         """Tokens of a string."""
         return self.tokens(self.units(text))
 
@@ -258,21 +281,21 @@ class PerTextCounter(Counter):
     def piece(self, kind: str, value: Any) -> int:
         """What one piece costs, in parts of a token."""
         if kind == MEDIA:
-            return self.media_tokens * self.units_per_token
+            return self.media(*value) * self.units_per_token
         if kind == ID:
             return 0
-        media = 0
+        media: list[Any] = []
         if kind in (BLOCK, REST):
             value, media = block_text(*value)
         elif kind == ARGUMENTS:
             value = value[0] if isinstance(value[0], str) else json_text(*value)
-        return (self.units(value) if value else 0) + media * self.media_tokens * self.units_per_token
+        return (self.units(value) if value else 0) + sum(self.piece(MEDIA, ("other", data)) for data in media)
 
-    def tools(self, tools: Sequence[object] | None) -> int:
-        """Tokens of tool definitions: name, description and schema each by itself, and a frame; rounded once."""
+    def tools_sum(self, tools: Sequence[object] | None) -> int:
+        """Tokens of tool definitions: name, description and schema each by itself, and frames; rounded once."""
         definitions = list(enumerate(expect_list(tools, "tools")))
         units = sum(self.piece(*piece) for index, tool in definitions for piece in read_tool(tool, f"tools[{index}]"))
-        return self.tokens(units) + len(definitions) * self.message_overhead
+        return self.tool_tokens(units, len(definitions))
 
 
 @dataclass(frozen=True)
@@ -346,12 +369,6 @@ def go_number(value: float) -> str:
         return sign + padded[:point] + ("." + padded[point:] if len(padded) > point else "")
     rest = "." + digits[1:] if len(digits) > 1 else ""
     return f"{sign}{digits[0]}{rest}e{'-' if point - 1 < 0 else '+'}{abs(point - 1)}"
-
-
-def count_tokens(content: object, *, tools: Sequence[object] | None = None, counter: Counter | None = None) -> int:
-    """Tokens of a string, a message or a list of messages."""
-    counter = counter or default_counter()
-    return counter(content) + counter.tools(tools)
 
 
 def check_budget(value: float, name: str, *, zero: bool = False) -> int:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ctxfast.policy import TOOL_KINDS, CachePrices, PrunePolicy, SupportsSave
-from ctxfast.reference.counting import Counter, check_budget, default_counter
+from ctxfast.reference.counting import Counter, check_budget
+from ctxfast.reference.estimating import default_counter
 from ctxfast.reference.reading import OUTPUT, Reading, json_text, read_content, read_fields, read_message
 from ctxfast.reference.structure import STEP, USER, answered_calls, kinds_of_atoms, table
 from ctxfast.reference.stubs import LONGEST_ID, Old, is_stub, shows_files, stub, with_id
@@ -581,7 +582,7 @@ class Pruning:
         """The new list and the report."""
         messages = self.written()
         tokens = [
-            old if message is self.messages[index] else self.counter.message(message)
+            old if message is self.messages[index] else self.counter.pieces(read_message(message, f"messages[{index}]"))
             for index, (message, old) in enumerate(zip(messages, self.tokens, strict=True))
         ]
         by_message: dict[int, list[int]] = {}

@@ -17,7 +17,7 @@ ARGUMENTS = "arguments"  # its arguments: a string or a JSON value
 ID = "id"  # ids and types of calls and results
 BLOCK = "block"  # a content block that we do not know, counted as its JSON: unknown is not zero
 REST = "rest"  # what else a message says in ways that we do not know, likewise; PicoClaw does not count it
-MEDIA = "media"  # an image, a sound, a file
+MEDIA = "media"  # an image, a sound, a file: what it calls itself, and the part
 
 BLOCKS, OWN_BLOCKS = "blocks", "own blocks"  # facts of a message: it has blocks, and some that are no tool results
 
@@ -29,8 +29,10 @@ TEXT_BLOCKS = {
     "thinking": "thinking",
 }
 MEDIA_BLOCKS = {
-    *("image", "image_url", "input_image", "audio", "input_audio", "video", "video_url", "input_video"),
-    *("file", "input_file", "container_upload"),
+    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
+    **dict.fromkeys(("audio", "input_audio"), "audio"),
+    **dict.fromkeys(("video", "video_url", "input_video"), "other"),
+    **dict.fromkeys(("file", "input_file", "container_upload"), "file"),
 }
 CALL_BLOCKS = {
     "tool_use",
@@ -84,9 +86,9 @@ def read_message(message: object, path: str) -> Reading:
     if fields.get("refusal") is not None:
         reading.other.append((PROSE, expect_str(fields["refusal"], f"{path}.refusal")))
     if fields.get("audio") is not None:
-        reading.other.append((MEDIA, None))
-    for _ in expect_list(fields.get("media"), f"{path}.media"):
-        reading.other.append((MEDIA, None))
+        reading.other.append((MEDIA, ("audio", fields["audio"])))
+    for item in expect_list(fields.get("media"), f"{path}.media"):
+        reading.other.append((MEDIA, ("other", item)))
 
     read_tool_calls(fields, reading, path)
     if reading.calls or is_result_role(reading.role):
@@ -203,9 +205,9 @@ def read_part(part: object, kind: str, reading: Reading, path: str, listed: set[
     elif block_type == "redacted_thinking":
         pass  # opaque
     elif block_type in MEDIA_BLOCKS:
-        reading.content.append((MEDIA, None))
+        reading.content.append((MEDIA, (MEDIA_BLOCKS[block_type], part)))
     elif block_type == "document":
-        read_document(fields, kind, reading, path, depth)
+        read_document(part, kind, reading, path, depth)
     elif block_type in CALL_BLOCKS:
         if block_type == "tool_use" and isinstance(fields.get("id"), str) and fields["id"] in listed:
             return
@@ -248,8 +250,9 @@ def note_block(fields: dict[str, Any], reading: Reading) -> None:
         reading.facts.add("result_after_text")
 
 
-def read_document(fields: dict[str, Any], kind: str, reading: Reading, path: str, depth: int) -> None:
+def read_document(part: object, kind: str, reading: Reading, path: str, depth: int) -> None:
     """A document is media, unless its source is text or a list of blocks."""
+    fields = read_fields(part, path)
     for key in ("title", "context"):
         if fields.get(key) is not None:
             reading.content.append((kind, expect_str(fields[key], f"{path}.{key}")))
@@ -261,7 +264,7 @@ def read_document(fields: dict[str, Any], kind: str, reading: Reading, path: str
     elif source.get("type") == "content":
         read_content(source.get("content"), kind, reading, f"{source_path}.content", depth=depth + 1)
     else:
-        reading.content.append((MEDIA, None))
+        reading.content.append((MEDIA, ("file", part)))
 
 
 def has_text(content: Any) -> bool:
@@ -331,10 +334,10 @@ def json_text(value: object, path: str) -> str:
     return dump(plain(value, path, None, ()))
 
 
-def block_text(value: object, path: str) -> tuple[str, int]:
-    """Compact JSON of what we do not know, without what is no text; and how many media are in it."""
-    media: list[str] = []
-    return dump(plain(value, path, media, ())), len(media)
+def block_text(value: object, path: str) -> tuple[str, list[Any]]:
+    """Compact JSON of what we do not know, without what is no text; and the data of the media that are in it."""
+    media: list[Any] = []
+    return dump(plain(value, path, media, ())), media
 
 
 def dump(value: object) -> str:
@@ -342,13 +345,13 @@ def dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def plain(value: object, path: str, media: list[str] | None, above: tuple[int, ...]) -> Any:
+def plain(value: object, path: str, media: list[Any] | None, above: tuple[int, ...]) -> Any:
     """The value as dicts, lists, strings, numbers, booleans and nothing else.
 
     With a list for `media`: opaque fields are left out, and data of media go to that list.
     """
     if media is not None and is_media(value):
-        media.append(path)
+        media.append(value)
         return ""
     if isinstance(value, int) and value.bit_length() > 14_000:
         raise MessageValueError("an integer of at most 4,000 digits", "more", path)
@@ -369,7 +372,7 @@ def plain(value: object, path: str, media: list[str] | None, above: tuple[int, .
         if media is not None and key in ("data", "blob") and isinstance(item, (str, bytes, bytearray)):
             of = fields.get("type")
             if of == "base64" or MEDIA_TYPE_KEYS & fields.keys():
-                media.append(path)
+                media.append(item)
                 continue
             if isinstance(of, str) and (of.endswith("encrypted") or of == "redacted_thinking"):
                 continue

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxfast.errors import BudgetError
-from ctxfast.reference.counting import (
-    Counter,
-    check_budget,
-    default_counter,
-)
+from ctxfast.reference.counting import Counter, check_budget
+from ctxfast.reference.estimating import default_counter
 from ctxfast.reference.reading import (
     read_fields,
 )
@@ -92,7 +89,7 @@ def select_fresh_tail(
 
     def cost(cut: int, pins: Sequence[int]) -> int:
         """Tokens of a tail."""
-        return counter.messages(list(messages[cut:])) + sum(counter.message(pin(index)) for index in pins)
+        return counter.total(counter.messages_sum([*messages[cut:], *(pin(index) for index in pins)]))
 
     def limit(turns: int) -> int:
         """What a tail that touches so many turns may cost."""

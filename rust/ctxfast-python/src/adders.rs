@@ -2,7 +2,10 @@
 
 use ctxfast::estimate::{Estimator, Family, UNITS_PER_TOKEN};
 use ctxfast::flat::{Flat, SYSTEM_PART_OVERHEAD, Weight};
+use ctxfast::media::Hint;
+use ctxfast::overheads::{MediaRule, Overheads};
 use ctxfast::part::Kind;
+use ctxfast::safety::{Margin, Safety};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
@@ -12,14 +15,18 @@ use crate::memory::{chars, view};
 use crate::read::json::{self, Keys};
 use crate::read::{self, Visit};
 
+/// Texts of so many characters and more are estimated without the interpreter's lock.
+const LONG: usize = 1 << 16;
+
 /// Counts each text of a message by itself.
 pub(crate) struct PerText {
     pub(crate) count: Count,
-    pub(crate) message_overhead: u64,
-    pub(crate) media_tokens: u64,
+    pub(crate) safety: Safety,
+    pub(crate) overheads: Overheads,
 }
 
 /// What counts a text.
+#[derive(Debug)]
 pub(crate) enum Count {
     /// `str -> int`
     Function(Py<PyAny>),
@@ -70,8 +77,8 @@ impl<'py, A: Meter + Visit<'py>> Visit<'py> for Metered<'_, A> {
         self.adder.json(kind, value, keys)
     }
 
-    fn media(&mut self) {
-        self.adder.media();
+    fn media(&mut self, hint: Hint, part: &Bound<'py, PyAny>) {
+        self.adder.media(hint, part);
     }
 
     #[inline]
@@ -164,13 +171,13 @@ impl<'py> Visit<'py> for FlatAdder<'_> {
         if !self.flat.ignores(kind) {
             let (length, media) = json::length(value, keys, self.flat.escapes())?;
             self.flat.weigh_json(kind, length, &mut self.weight);
-            self.weight.media += media;
+            self.weight.media += media as u64;
         }
         Ok(())
     }
 
     #[inline]
-    fn media(&mut self) {
+    fn media(&mut self, _hint: Hint, _part: &Bound<'py, PyAny>) {
         self.weight.media += 1;
     }
 
@@ -199,12 +206,24 @@ pub(crate) struct PerTextAdder<'c> {
     pub(crate) units: u64,
     before_content: u64,
     content: u64,
+    /// tokens
     media: u64,
 }
 
 impl<'c> PerTextAdder<'c> {
     pub(crate) fn new(per_text: &'c PerText) -> Self {
         Self { per_text, units: 0, before_content: 0, content: 0, media: 0 }
+    }
+
+    /// Multiplies what texts have cost so far.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "positive, and far below 2^53"
+    )]
+    pub(crate) fn scale(&mut self, factor: f64) {
+        self.units = (self.units as f64 * factor + 0.5).floor() as u64;
     }
 }
 
@@ -214,8 +233,8 @@ impl<'py> Adder<'py> for PerTextAdder<'_> {
     }
 
     fn tokens(&self, frame: Frame) -> u64 {
-        let overhead = if frame == Frame::Message { self.per_text.message_overhead } else { 0 };
-        self.per_text.tokens(self.units) + self.media * self.per_text.media_tokens + overhead
+        let overhead = if frame == Frame::Message { self.per_text.overheads.message } else { 0 };
+        self.per_text.tokens(self.units) + self.media + overhead
     }
 }
 
@@ -227,7 +246,7 @@ impl Meter for PerTextAdder<'_> {
     }
 
     fn tokens_since(&self, (units, media): (u64, u64)) -> u64 {
-        self.per_text.tokens(self.units - units) + (self.media - media) * self.per_text.media_tokens
+        self.per_text.tokens(self.units - units) + self.media - media
     }
 }
 
@@ -241,12 +260,20 @@ impl<'py> Visit<'py> for PerTextAdder<'_> {
 
     fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
         let (text, media) = json::text(value, keys)?;
-        self.media += media;
+        for data in &media {
+            self.media(Hint::Other, data);
+        }
         self.text(kind, &text)
     }
 
-    fn media(&mut self) {
-        self.media += 1;
+    fn media(&mut self, hint: Hint, part: &Bound<'py, PyAny>) {
+        self.media += match self.per_text.overheads.media {
+            MediaRule::Fixed(tokens) => tokens,
+            rule @ MediaRule::Shown { .. } => {
+                let (media, detail) = read::media(hint, part);
+                rule.tokens(media, detail)
+            }
+        };
     }
 
     fn content_begins(&mut self) {
@@ -268,7 +295,14 @@ impl PerText {
     pub(crate) fn units(&self, text: &Bound<'_, PyString>) -> Read<u64> {
         match &self.count {
             Count::Function(function) => call(function.bind(text.py()), text),
-            Count::Estimator(_, estimator) => Ok(estimator.units(view(text))),
+            Count::Estimator(_, estimator) => {
+                let view = view(text);
+                if view.chars() < LONG {
+                    return Ok(estimator.units(view));
+                }
+                // others may run meanwhile: the text cannot change, and is kept alive by the caller
+                Ok(text.py().detach(|| estimator.units(view)))
+            }
         }
     }
 
@@ -281,6 +315,22 @@ impl PerText {
     pub(crate) fn tokens(&self, units: u64) -> u64 {
         let scale = self.scale();
         (units + scale / 2) / scale
+    }
+
+    /// A count of one text or message, as safe as it shall be.
+    pub(crate) fn one(&self) -> Margin {
+        match &self.count {
+            Count::Function(_) => Margin::NONE,
+            Count::Estimator(family, _) => self.safety.of_one(*family),
+        }
+    }
+
+    /// The same of a list.
+    pub(crate) fn total(&self) -> Margin {
+        match &self.count {
+            Count::Function(_) => Margin::NONE,
+            Count::Estimator(family, _) => self.safety.of_total(*family),
+        }
     }
 
     /// How many parts a token has.

@@ -4,17 +4,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use ctxfast::estimate::{Estimator, Family};
 use ctxfast::flat::{Flat, Rounding, Unit, Weight};
+use ctxfast::overheads::{MediaRule, Overheads};
 use ctxfast::part::Kind;
+use ctxfast::safety::Safety;
 use ctxfast::text::Text;
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PySlice, PyString, PyTuple};
 
 use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder};
 use crate::errors::{At, Error, Read};
+use crate::made::MadeBy;
 use crate::memory::{chars, view, wanted};
+use crate::model::Model;
 use crate::numbers::{Least, MediaTokens, MessageOverhead, budget};
 use crate::read::{self, Both, Items, Nobody, Shape, Visit, fields};
 
@@ -33,15 +37,6 @@ pub(crate) struct TokenCounter {
     rule: Rule,
 }
 
-/// The constructor, for `repr` and pickle.
-enum MadeBy {
-    Default,
-    /// The `EstimatorConfig`.
-    Flat(Py<PyAny>),
-    Picoclaw(&'static str),
-    PerText,
-}
-
 enum Rule {
     Flat(Flat),
     PerText(PerText),
@@ -49,14 +44,19 @@ enum Rule {
 
 #[pymethods]
 impl TokenCounter {
-    /// The counter that every function uses unless it is given another: 2.5 characters per token, rounded up.
+    /// The counter that every function uses unless it is given another: `estimator("o200k")`, the family of OpenAI's
+    /// models, with 3 % on totals.
     ///
-    /// It errs upwards for English prose and source code with GPT models and Claude up to 4.6 (2.7 to 4 characters per
-    /// token). It is 10 to 18 % too low for Claude 5 (2.05 to 2.27), and too low for compact JSON and logs (2.2), for
-    /// Chinese and Japanese, digits and base64. 4.0, which most frameworks use, is too low for all but English on GPT.
+    /// Others have more tokens of the same text: name the model, `TokenCounter.for_model("claude-sonnet-4-5")`. Claude
+    /// 3 to 4.6 has about 1.3 times as many, Claude 4.7 and later 1.6 times.
     #[staticmethod]
     pub(crate) fn default() -> Self {
-        Self { made_by: MadeBy::Default, rule: Rule::Flat(Flat::ERRS_UPWARDS) }
+        let rule = PerText {
+            count: Count::Estimator(Family::O200k, Estimator::new(Family::O200k)),
+            safety: Safety::Totals,
+            overheads: plain(MessageOverhead::DEFAULT, MediaTokens::DEFAULT),
+        };
+        Self { made_by: MadeBy::DEFAULT, rule: Rule::PerText(rule) }
     }
 
     /// A flat estimator: so many characters (or bytes) make one token.
@@ -87,24 +87,24 @@ impl TokenCounter {
             tool_overhead: config.getattr("tool_overhead")?.extract()?,
             media_tokens: config.getattr("media_tokens")?.extract()?,
         };
-        Ok(Self { made_by: MadeBy::Flat(config.clone().unbind()), rule: Rule::Flat(flat) })
+        Ok(Self { made_by: MadeBy::new("flat", config), rule: Rule::Flat(flat) })
     }
 
     /// PicoClaw's estimator, bit by bit: `"4.0"` characters per token rounded up, as its fork has it, or `"2.5"` rounded
     /// down, as upstream has it. Content and reasoning count code points; ids, names, arguments and schemas count bytes.
     #[staticmethod]
     #[pyo3(signature = (version: "Literal['4.0', '2.5']"))]
-    fn picoclaw(version: &str) -> PyResult<Self> {
-        let (version, flat) = match version {
-            "4.0" => ("4.0", Flat::PICOCLAW_4),
-            "2.5" => ("2.5", Flat::PICOCLAW_2_5),
+    fn picoclaw(version: &Bound<'_, PyString>) -> PyResult<Self> {
+        let flat = match version.to_string_lossy().as_ref() {
+            "4.0" => Flat::PICOCLAW_4,
+            "2.5" => Flat::PICOCLAW_2_5,
             other => {
                 return Err(PyValueError::new_err(format!(
                     "version: expected '4.0' or '2.5', got '{other}'"
                 )));
             }
         };
-        Ok(Self { made_by: MadeBy::Picoclaw(version), rule: Rule::Flat(flat) })
+        Ok(Self { made_by: MadeBy::new("picoclaw", version), rule: Rule::Flat(flat) })
     }
 
     /// Any function `str -> int`: a tokenizer's count, say.
@@ -133,10 +133,12 @@ impl TokenCounter {
         }
         let rule = PerText {
             count: Count::Function(r#fn.clone().unbind()),
-            message_overhead: message_overhead.0,
-            media_tokens: media_tokens.0,
+            safety: Safety::Middle,
+            overheads: plain(message_overhead, media_tokens),
         };
-        Ok(Self { made_by: MadeBy::PerText, rule: Rule::PerText(rule) })
+        let made_by = MadeBy::new("from_callable", r#fn);
+        let made_by = with_overheads(r#fn.py(), made_by, message_overhead, media_tokens)?;
+        Ok(Self { made_by, rule: Rule::PerText(rule) })
     }
 
     /// An estimate for a family of tokenizers, from the characters of a text and their neighbours.
@@ -145,79 +147,102 @@ impl TokenCounter {
     /// `"claude_v47"` (Claude 4.7 and later), `"claude_legacy"` (Claude 2), `"llama3"`, `"qwen3"`, `"deepseek_v3"`,
     /// `"gemma3"` (Gemini, too) or `"mistral_tekken"`. On documents of 55 kinds that the tables were not fitted to, the
     /// mean error was 3.1 to 4.1 % in the study that fitted them, by family, where four characters per token were 23 to
-    /// 47 % off. It is an estimate of the middle, not a bound, and worse for rare languages.
+    /// 47 % off. It is worse for rare languages.
     ///
     /// Each text of a message is estimated by itself; each message is rounded, a half up. `message_overhead` and
-    /// `media_tokens` are those of `from_callable`. Raises `ValueError` for a family that is none.
+    /// `media_tokens` are those of `from_callable`.
+    ///
+    /// `safety` says how sure a count shall be. By default the total of a list of messages is raised by 3 %, for a total
+    /// that is too low ends a run, and everything else is the middle: too low as often as too high. With 0.95 or 0.99
+    /// whatever is counted (a text, a message, a list) is raised once, so that it is not too low for so many of 100
+    /// documents: by 4 to 7 % or 5 to 9 %, and more where the text is short. 0.5 is the middle for totals too.
+    /// Raises `ValueError` for a family or a safety that is none.
     #[staticmethod]
     #[pyo3(
         signature = (
-            family: "Literal['o200k', 'cl100k', 'claude_v3', 'claude_v47', 'claude_legacy', 'llama3', 'qwen3', 'deepseek_v3', 'gemma3', 'mistral_tekken']",
+            family: "Literal['o200k', 'cl100k', 'claude_v3', 'claude_v47', 'claude_legacy', 'llama3', 'qwen3', 'deepseek_v3', 'gemma3', 'mistral_tekken']" = "o200k",
             *,
+            safety: "float | None" = None,
             message_overhead: "int" = MessageOverhead::DEFAULT,
             media_tokens: "int" = MediaTokens::DEFAULT
         ),
-        text_signature = "(family, *, message_overhead=4, media_tokens=256)"
+        text_signature = "(family='o200k', *, safety=None, message_overhead=4, media_tokens=256)"
     )]
     fn estimator(
+        py: Python<'_>,
         family: &str,
+        safety: Option<&Bound<'_, PyAny>>,
         message_overhead: MessageOverhead,
         media_tokens: MediaTokens,
     ) -> PyResult<Self> {
-        let family = named(family)?;
+        let family = self::family(family)?;
         let rule = PerText {
             count: Count::Estimator(family, Estimator::new(family)),
-            message_overhead: message_overhead.0,
-            media_tokens: media_tokens.0,
+            safety: read_safety(safety)?,
+            overheads: plain(message_overhead, media_tokens),
         };
-        Ok(Self { made_by: MadeBy::PerText, rule: Rule::PerText(rule) })
+        let made_by = MadeBy::new("estimator", PyString::new(py, family.name()).as_any());
+        let made_by = made_by.with("safety", safety.cloned());
+        let made_by = with_overheads(py, made_by, message_overhead, media_tokens)?;
+        Ok(Self { made_by, rule: Rule::PerText(rule) })
+    }
+
+    /// The counter of a model: the estimate for its family of tokenizers, and what its provider adds for frames, tools
+    /// and media.
+    ///
+    /// `model` is a name as providers and gateways write it (`"gpt-5"`, `"bedrock/us.anthropic.claude-sonnet-4-5-v1:0"`)
+    /// or a `ModelInfo`; `model_info(name)` shows what is known. Of a name that is not known the rule is: if it is said
+    /// to be OpenAI's, `o200k`, else 1.2 times `deepseek_v3`, which is the most central family. Nothing is asked of the
+    /// network. `safety` is that of `estimator`.
+    ///
+    /// Images, PDFs and sound count by what the provider says of their size in pixels, pages or seconds, which is read
+    /// from their headers; an image that is not there (a URL, an id) counts as a screenshot of 1,920 x 1,080. Raises
+    /// `TypeError` or `ValueError` for what is no name.
+    #[staticmethod]
+    #[pyo3(
+        signature = (model: "str | ModelInfo", *, safety: "float | None" = None),
+        text_signature = "(model, *, safety=None)"
+    )]
+    pub(crate) fn for_model(model: &Bound<'_, PyAny>, safety: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Model { family, estimator, overheads } = Model::read(model)?;
+        let count = Count::Estimator(family, estimator);
+        let rule = PerText { count, safety: read_safety(safety)?, overheads };
+        let made_by = MadeBy::new("for_model", model).with("safety", safety.cloned());
+        Ok(Self { made_by, rule: Rule::PerText(rule) })
     }
 
     /// Tokens of a string.
     fn text(&self, text: &Bound<'_, PyString>) -> PyResult<u64> {
-        Ok(self.text_tokens(text)?)
+        Ok(self.one(self.text_tokens(text)?))
     }
 
     /// Tokens of a message's content without the message: a string, `None` or a list of parts.
     #[pyo3(signature = (parts: "object"))]
     fn content(&self, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
-        Ok(self.with_adder(|adder| {
+        let tokens = self.with_adder(|adder| {
             adder.content(parts).at_key("content")?;
             Ok(adder.tokens(Frame::None))
-        })?)
+        })?;
+        Ok(self.one(tokens))
     }
 
     /// Tokens of one message.
     #[pyo3(signature = (message: "object"))]
     fn message(&self, message: &Bound<'_, PyAny>) -> PyResult<u64> {
-        Ok(self.message_tokens(message).at_key("message")?)
+        Ok(self.one(self.message_tokens(message).at_key("message")?))
     }
 
-    /// Tokens of a list of messages, and of tool definitions.
+    /// Tokens of a list of messages, and of tool definitions: the sum, with the counter's safety and what the model's
+    /// provider adds to a request.
     #[pyo3(signature = (messages: "Sequence[object]", tools: "Sequence[object] | None" = None))]
     fn messages(&self, messages: &Bound<'_, PyAny>, tools: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
-        let tools = tools.map_or(Ok(0), |tools| self.tools(Some(tools)))?;
-        Ok(self.messages_tokens(messages, u64::MAX)? + tools)
+        Ok(self.total(self.messages_sum(messages, u64::MAX)? + self.tools_sum(tools)?))
     }
 
     /// Tokens of tool definitions: name, description, JSON schema and a frame for each.
     #[pyo3(signature = (tools: "Sequence[object] | None"))]
     fn tools(&self, tools: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
-        let Some(tools) = tools else { return Ok(0) };
-        Ok(match &self.rule {
-            Rule::Flat(flat) => {
-                let mut adder = FlatAdder::new(flat);
-                read::tools::tools(tools, &mut adder, |adder| adder.weight.code += flat.tool_overhead)?;
-                flat.tokens(&adder.weight)
-            }
-            Rule::PerText(per_text) => {
-                let mut adder = PerTextAdder::new(per_text);
-                read::tools::tools(tools, &mut adder, |adder| {
-                    adder.units += per_text.message_overhead * per_text.scale();
-                })?;
-                Adder::tokens(&adder, Frame::None)
-            }
-        })
+        Ok(self.one(self.tools_sum(tools)?))
     }
 
     /// Tokens of a request body: its `messages`, `system` (Anthropic's separate system prompt) and `tools`.
@@ -231,7 +256,7 @@ impl TokenCounter {
     #[pyo3(signature = (content: "object", limit: "float"))]
     fn fits(&self, content: &Bound<'_, PyAny>, limit: &Bound<'_, PyAny>) -> PyResult<bool> {
         let limit = budget(limit, "limit", Least::Zero)?;
-        Ok(self.any_tokens(content, limit)? <= limit)
+        Ok(self.any_tokens(content, None, limit)? <= limit)
     }
 
     /// The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
@@ -259,31 +284,11 @@ impl TokenCounter {
     /// Tokens of a string, a message or a list of messages.
     #[pyo3(signature = (content: "object"))]
     fn __call__(&self, content: &Bound<'_, PyAny>) -> PyResult<u64> {
-        Ok(self.any_tokens(content, u64::MAX)?)
+        Ok(self.any_tokens(content, None, u64::MAX)?)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(match (&self.made_by, &self.rule) {
-            (MadeBy::Flat(config), _) => format!("TokenCounter.flat({})", config.bind(py).repr()?),
-            (MadeBy::Picoclaw(version), _) => format!("TokenCounter.picoclaw('{version}')"),
-            (_, Rule::PerText(per_text)) => {
-                let made = match &per_text.count {
-                    Count::Function(function) => format!("from_callable({}", function.bind(py).repr()?),
-                    Count::Estimator(family, _) => format!("estimator('{}'", family.name()),
-                };
-                let mut options = String::new();
-                for (name, value, default) in [
-                    ("message_overhead", per_text.message_overhead, MessageOverhead::DEFAULT.0),
-                    ("media_tokens", per_text.media_tokens, MediaTokens::DEFAULT.0),
-                ] {
-                    if value != default {
-                        options = format!("{options}, {name}={value}");
-                    }
-                }
-                format!("TokenCounter.{made}{options})")
-            }
-            _ => "TokenCounter.default()".to_owned(),
-        })
+        self.made_by.repr(py)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -297,12 +302,12 @@ impl TokenCounter {
                     (Count::Function(one), Count::Function(two)) => {
                         one.bind(other.py()).eq(two.bind(other.py()))?
                     }
-                    (Count::Estimator(one, _), Count::Estimator(two, _)) => one == two,
+                    (Count::Estimator(family, one), Count::Estimator(other, two)) => {
+                        family == other && one.scale().to_bits() == two.scale().to_bits()
+                    }
                     _ => false,
                 };
-                Ok(same
-                    && one.message_overhead == two.message_overhead
-                    && one.media_tokens == two.media_tokens)
+                Ok(same && one.safety == two.safety && one.overheads == two.overheads)
             }
             _ => Ok(false),
         }
@@ -322,39 +327,19 @@ impl TokenCounter {
                     Count::Function(function) => function.bind(py).hash()?.hash(&mut hasher),
                     Count::Estimator(family, _) => family.hash(&mut hasher),
                 }
-                (per_text.message_overhead, per_text.media_tokens).hash(&mut hasher);
+                (per_text.safety, per_text.overheads.message).hash(&mut hasher);
             }
         }
         Ok(hasher.finish())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let arguments = match (&self.made_by, &self.rule) {
-            (MadeBy::Flat(config), _) => ("flat", config.bind(py), py.None(), py.None()).into_pyobject(py)?,
-            (MadeBy::Picoclaw(version), _) => {
-                ("picoclaw", version, py.None(), py.None()).into_pyobject(py)?
-            }
-            (_, Rule::PerText(per_text)) => {
-                let PerText { count, message_overhead, media_tokens } = per_text;
-                match count {
-                    Count::Function(function) => {
-                        ("from_callable", function.bind(py), message_overhead, media_tokens)
-                            .into_pyobject(py)?
-                    }
-                    Count::Estimator(family, _) => {
-                        ("estimator", family.name(), message_overhead, media_tokens).into_pyobject(py)?
-                    }
-                }
-            }
-            _ => ("default", py.None(), py.None(), py.None()).into_pyobject(py)?,
-        };
+        let arguments = self.made_by.arguments(py)?.into_pyobject(py)?;
         Ok((py.import("ctxfast._core")?.getattr("_restore_counter")?, arguments))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if let MadeBy::Flat(config) = &self.made_by {
-            visit.call(config)?;
-        }
+        self.made_by.traverse(&visit)?;
         if let Rule::PerText(PerText { count: Count::Function(function), .. }) = &self.rule {
             visit.call(function)?;
         }
@@ -362,58 +347,97 @@ impl TokenCounter {
     }
 }
 
-/// Makes a counter again from what pickle kept of it.
-#[pyfunction]
-#[pyo3(
-    name = "_restore_counter",
-    signature = (constructor, argument: "object", message_overhead: "int | None", media_tokens: "int | None")
-)]
-pub(crate) fn restore_counter(
-    constructor: &str,
-    argument: &Bound<'_, PyAny>,
-    message_overhead: Option<MessageOverhead>,
-    media_tokens: Option<MediaTokens>,
-) -> PyResult<TokenCounter> {
-    let message_overhead = message_overhead.unwrap_or(MessageOverhead::DEFAULT);
-    let media_tokens = media_tokens.unwrap_or(MediaTokens::DEFAULT);
-    match constructor {
-        "flat" => TokenCounter::flat(argument),
-        "picoclaw" => TokenCounter::picoclaw(argument.extract()?),
-        "from_callable" => TokenCounter::from_callable(argument, message_overhead, media_tokens),
-        "estimator" => TokenCounter::estimator(argument.extract()?, message_overhead, media_tokens),
-        "default" => Ok(TokenCounter::default()),
-        other => Err(PyValueError::new_err(format!("no constructor `{other}` of TokenCounter"))),
-    }
-}
-
 /// The table of a family of tokenizers, as bytes: for `ctxfast.reference`.
 #[pyfunction]
 #[pyo3(name = "_estimator_table")]
 pub(crate) fn estimator_table<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, PyBytes>> {
-    Ok(PyBytes::new(py, named(family)?.table()))
+    Ok(PyBytes::new(py, self::family(family)?.table()))
 }
 
-fn named(family: &str) -> PyResult<Family> {
-    Family::named(family).ok_or_else(|| {
+/// The family of that name.
+pub(crate) fn family(name: &str) -> PyResult<Family> {
+    Family::named(name).ok_or_else(|| {
         let names: Vec<&str> = Family::all().map(Family::name).collect();
         let names = names.join(", ");
-        PyValueError::new_err(format!("family: expected one of {names}, got '{family}'"))
+        PyValueError::new_err(format!("family: expected one of {names}, got '{name}'"))
     })
+}
+
+fn read_safety(safety: Option<&Bound<'_, PyAny>>) -> PyResult<Safety> {
+    let Some(safety) = safety else { return Ok(Safety::Totals) };
+    let number = if safety.is_instance_of::<PyBool>() { None } else { safety.extract::<f64>().ok() };
+    [(0.5, Safety::Middle), (0.95, Safety::P95), (0.99, Safety::P99)]
+        .into_iter()
+        .find_map(|(value, safety)| (number == Some(value)).then_some(safety))
+        .ok_or_else(|| {
+            let got = safety.repr().map_or_else(|_| "an object".to_owned(), |repr| repr.to_string());
+            PyValueError::new_err(format!("safety: expected 0.5 (the middle), 0.95, 0.99 or None, got {got}"))
+        })
+}
+
+/// The same for each message and tool, and for each media part.
+fn plain(message: MessageOverhead, media: MediaTokens) -> Overheads {
+    Overheads {
+        request: 0,
+        message: message.0,
+        tools: 0,
+        tool: message.0,
+        tool_text: 1.0,
+        media: MediaRule::Fixed(media.0),
+    }
+}
+
+/// Notes those that are not the default.
+fn with_overheads(
+    py: Python<'_>,
+    made_by: MadeBy,
+    message: MessageOverhead,
+    media: MediaTokens,
+) -> PyResult<MadeBy> {
+    let unless = |number: u64, default: u64| -> PyResult<Option<Bound<'_, PyAny>>> {
+        Ok(if number == default { None } else { Some(number.into_pyobject(py)?.into_any()) })
+    };
+    Ok(made_by
+        .with("message_overhead", unless(message.0, MessageOverhead::DEFAULT.0)?)
+        .with("media_tokens", unless(media.0, MediaTokens::DEFAULT.0)?))
 }
 
 /// Tokens of a string, a message or a list of messages, and of tool definitions.
 ///
-/// `counter` is a `TokenCounter`; without one it is `TokenCounter.default()`.
+/// `model` is the name of a model or a `ModelInfo`, for `TokenCounter.for_model`; `counter` is a `TokenCounter`. Without
+/// either it is `TokenCounter.default()`; both together are a `ValueError`.
 #[pyfunction]
-#[pyo3(signature = (content: "object", *, tools: "Sequence[object] | None" = None, counter = None))]
+#[pyo3(
+    signature = (
+        content: "object",
+        *,
+        tools: "Sequence[object] | None" = None,
+        model: "str | ModelInfo | None" = None,
+        counter = None
+    )
+)]
 pub(crate) fn count_tokens(
     content: &Bound<'_, PyAny>,
     tools: Option<&Bound<'_, PyAny>>,
+    model: Option<&Bound<'_, PyAny>>,
     counter: Option<&Bound<'_, TokenCounter>>,
 ) -> PyResult<u64> {
-    let default = TokenCounter::default();
-    let counter = counter.map_or(&default, |counter| counter.get());
-    Ok(counter.any_tokens(content, u64::MAX)? + counter.tools(tools)?)
+    let made;
+    let counter = match (model, counter) {
+        (None, Some(counter)) => counter.get(),
+        (None, None) => {
+            made = TokenCounter::default();
+            &made
+        }
+        (Some(model), None) => {
+            made = TokenCounter::for_model(model, None)?;
+            &made
+        }
+        (Some(_), Some(_)) => {
+            return Err(PyValueError::new_err("model and counter: expected one of them, got both"));
+        }
+    };
+    Ok(counter.any_tokens(content, tools, u64::MAX)?)
 }
 
 wanted! {
@@ -489,8 +513,55 @@ impl TokenCounter {
         }
     }
 
-    /// Tokens of a list of messages; more than `limit` may be any number above it.
-    fn messages_tokens(&self, messages: &Bound<'_, PyAny>, limit: u64) -> Read<u64> {
+    /// What a single count is raised to.
+    fn one(&self, tokens: u64) -> u64 {
+        match &self.rule {
+            Rule::Flat(_) => tokens,
+            Rule::PerText(per_text) => per_text.one().add_to(tokens),
+        }
+    }
+
+    /// What a sum of counts of messages and tools is raised to, as the count of a request.
+    pub(crate) fn total(&self, sum: u64) -> u64 {
+        match &self.rule {
+            Rule::PerText(per_text) if sum > 0 => per_text.total().add_to(sum + per_text.overheads.request),
+            _ => sum,
+        }
+    }
+
+    /// The largest sum whose total is not above `limit`.
+    pub(crate) fn sum_within(&self, limit: u64) -> u64 {
+        match &self.rule {
+            Rule::Flat(_) => limit,
+            Rule::PerText(per_text) => {
+                per_text.total().most_within(limit).saturating_sub(per_text.overheads.request)
+            }
+        }
+    }
+
+    /// Tokens of tool definitions.
+    fn tools_sum(&self, tools: Option<&Bound<'_, PyAny>>) -> Read<u64> {
+        let Some(tools) = tools else { return Ok(0) };
+        match &self.rule {
+            Rule::Flat(flat) => {
+                let mut adder = FlatAdder::new(flat);
+                read::tools::tools(tools, &mut adder, |adder| adder.weight.code += flat.tool_overhead)?;
+                Ok(flat.tokens(&adder.weight))
+            }
+            Rule::PerText(per_text) => {
+                let mut adder = PerTextAdder::new(per_text);
+                let mut count = 0;
+                read::tools::tools(tools, &mut adder, |_| count += 1)?;
+                let Overheads { tools, tool, tool_text, .. } = per_text.overheads;
+                let frames = if count > 0 { tools + count * tool } else { 0 };
+                adder.scale(tool_text);
+                Ok(Adder::tokens(&adder, Frame::None) + frames)
+            }
+        }
+    }
+
+    /// The sum of a list of messages; more than `limit` may be any number above it.
+    fn messages_sum(&self, messages: &Bound<'_, PyAny>, limit: u64) -> Read<u64> {
         let messages = Items::of_messages(messages)?;
         let mut total = 0;
         if let (Rule::Flat(flat), u64::MAX) = (&self.rule, limit) {
@@ -516,14 +587,21 @@ impl TokenCounter {
         Ok(total)
     }
 
-    /// Tokens of a string, a message or a list of messages; more than `limit` may be any number above it.
-    fn any_tokens(&self, content: &Bound<'_, PyAny>, limit: u64) -> Read<u64> {
+    /// Tokens of a string, a message or a list of messages, and of tools; more than `limit` may be any number above it.
+    fn any_tokens(
+        &self,
+        content: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        limit: u64,
+    ) -> Read<u64> {
+        let tools = self.tools_sum(tools)?;
         if let Ok(text) = content.cast::<PyString>() {
-            self.text_tokens(text)
+            Ok(self.one(self.text_tokens(text)? + tools))
         } else if Items::of(content).is_some() {
-            self.messages_tokens(content, limit)
+            let most = if limit == u64::MAX { limit } else { self.sum_within(limit) };
+            Ok(self.total(self.messages_sum(content, most)? + tools))
         } else {
-            self.message_tokens(content).at_key("message")
+            Ok(self.one(self.message_tokens(content).at_key("message")? + tools))
         }
     }
 
@@ -540,14 +618,14 @@ impl TokenCounter {
         let Some(messages) = &fields.messages else {
             return Err(Error::wrong_value("a request with `messages`", "none".to_owned())).at_key("request");
         };
-        let mut total = self.messages_tokens(messages, u64::MAX)? + self.tools(fields.tools.as_ref())?;
+        let mut sum = self.messages_sum(messages, u64::MAX)? + self.tools_sum(fields.tools.as_ref())?;
         if let Some(system) = &fields.system {
-            total += self.with_adder(|adder| {
+            sum += self.with_adder(|adder| {
                 adder.content(system).at_key("system").at_key("request")?;
                 Ok(adder.tokens(Frame::Message))
             })?;
         }
-        Ok(total)
+        Ok(self.total(sum))
     }
 
     fn with_adder<'py>(&self, sum: impl FnOnce(&mut dyn Adder<'py>) -> Read<u64>) -> Read<u64> {
@@ -582,6 +660,7 @@ impl TokenCounter {
                 })?
             }
             Rule::PerText(per_text) => {
+                let max_tokens = per_text.one().most_within(max_tokens);
                 let fits = |chars| Ok(per_text.text_tokens(&slice(chars)?)? <= max_tokens);
                 // the function need not see the whole of a long text: twice as much each time, until it is too much
                 let most = usize::try_from(max_tokens).unwrap_or(all).saturating_mul(4).saturating_add(64);

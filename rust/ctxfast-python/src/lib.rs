@@ -6,7 +6,9 @@
 mod adders;
 mod counter;
 mod errors;
+mod made;
 mod memory;
+mod model;
 mod numbers;
 mod policy;
 mod prune;
@@ -21,7 +23,11 @@ mod write;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::counter::{TokenCounter, count_tokens, estimator_table, restore_counter};
+    use crate::counter::{TokenCounter, count_tokens, estimator_table};
+    #[pymodule_export]
+    use crate::made::restore_counter;
+    #[pymodule_export]
+    use crate::model::image_tokens;
     #[pymodule_export]
     use crate::policy::{CachePrices, tool_kinds};
     #[pymodule_export]

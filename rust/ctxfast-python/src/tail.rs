@@ -71,7 +71,9 @@ pub(crate) fn select_fresh_tail<'py>(
 
     let items = Items::of_messages(messages)?;
     let mut conversation = Messages { items: &items, count: items.len(), counter };
-    let tail = select(&mut conversation, Limits { budget, max_tokens, min_turns })?;
+    let (budget, max_tokens) = (counter.sum_within(budget), counter.sum_within(max_tokens));
+    let mut tail = select(&mut conversation, Limits { budget, max_tokens, min_turns })?;
+    tail.tokens = counter.total(tail.tokens);
     let kept = kept(&items, conversation.count, &tail, py)?;
     Ok(FreshTail { tail, messages: kept.unbind() })
 }

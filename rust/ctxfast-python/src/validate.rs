@@ -1,5 +1,6 @@
 //! What a provider would refuse in a list of messages.
 
+use ctxfast::media::Hint;
 use ctxfast::part::{Kind as Text, Role};
 use ctxfast::transcript::Transcript;
 use ctxfast::validate::{Code, Facts, Form, Problem as Found, form_of, validate as check};
@@ -188,7 +189,7 @@ impl<'py> Visit<'py> for Reading<'_> {
         Ok(())
     }
 
-    fn media(&mut self) {
+    fn media(&mut self, _hint: Hint, _part: &Bound<'py, PyAny>) {
         self.is_empty = false;
     }
 

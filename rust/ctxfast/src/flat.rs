@@ -101,10 +101,6 @@ impl Flat {
     /// PicoClaw's estimator as upstream has it: 2.5 characters per token, rounded down.
     pub const PICOCLAW_2_5: Flat = Flat { per_token: 2.5, rounding: Rounding::Down, ..Flat::PICOCLAW_4 };
 
-    /// The default: 2.5 code points per token, rounded up. English prose and source code have more characters per token
-    /// in the vocabularies of GPT and of Claude up to 4.6, so their totals err upwards.
-    pub const ERRS_UPWARDS: Flat = Flat { per_token: 2.5, unit: Unit::Chars, ..Flat::PICOCLAW_4 };
-
     /// Whether a kind of text counts nothing: PicoClaw does not know of some.
     #[inline]
     #[must_use]

@@ -11,15 +11,16 @@
 //! 3. **apply**: somebody writes the result back.
 //!
 //! What a text costs is asked of a counter: [`flat`], so many characters a token, or [`estimate`], by the characters and
-//! their neighbours, for a family of tokenizers.
+//! their neighbours, for a family of tokenizers. [`overheads`] are what is sent beside texts, [`media`] knows images and
+//! sound by their headers, and [`safety`] raises what was estimated.
 //!
 //! ```
 //! use ctxfast::{flat::{Flat, Weight}, part::Kind, text::Text};
 //!
-//! let counter = Flat::ERRS_UPWARDS; // 2.5 characters per token, rounded up
+//! let counter = Flat::PICOCLAW_4; // 4 characters per token, rounded up
 //! let mut weight = Weight::default();
 //! counter.weigh(Kind::Prose, Text::from("How many tokens is this?"), &mut weight);
-//! assert_eq!(counter.tokens(&weight), 10);
+//! assert_eq!(counter.tokens(&weight), 6);
 //! ```
 
 mod backwards;
@@ -28,10 +29,13 @@ pub mod conversation;
 pub mod estimate;
 pub mod flat;
 pub mod json;
+pub mod media;
+pub mod overheads;
 pub mod pairs;
 pub mod part;
 pub mod plan;
 pub mod prune;
+pub mod safety;
 pub mod steps;
 pub mod stub;
 pub mod tail;

@@ -1,7 +1,9 @@
 //! The form of Anthropic's messages: content blocks, as dicts and as the objects of its SDK.
 
+use ctxfast::media::Hint;
 use ctxfast::part::{Kind, Role};
 use ctxfast::text::Text;
+use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::content::{BlockFields, Content};
@@ -26,6 +28,7 @@ impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
     pub(super) fn anthropic_block(
         &mut self,
         name: &[u8],
+        part: &Bound<'py, PyAny>,
         fields: &BlockFields<'py>,
         kind: Kind,
         depth: usize,
@@ -68,15 +71,22 @@ impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
                     self.visit.result(fields.tool_use_id.as_ref().and_then(|id| id.cast().ok()));
                 }
             }
-            b"image" | b"container_upload" => self.visit.media(),
-            b"document" => self.document(fields, kind, depth)?,
+            b"image" => self.visit.media(Hint::Image, part),
+            b"container_upload" => self.visit.media(Hint::File, part),
+            b"document" => self.document(part, fields, kind, depth)?,
             _ => return Ok(false),
         }
         Ok(true)
     }
 
     /// A document is media, unless its source is text or a list of blocks.
-    fn document(&mut self, fields: &BlockFields<'py>, kind: Kind, depth: usize) -> Read<()> {
+    fn document(
+        &mut self,
+        part: &Bound<'py, PyAny>,
+        fields: &BlockFields<'py>,
+        kind: Kind,
+        depth: usize,
+    ) -> Read<()> {
         text_field(fields.title.as_ref(), "title", kind, self.visit)?;
         text_field(fields.context.as_ref(), "context", kind, self.visit)?;
         let mut source = SourceFields::default();
@@ -92,7 +102,7 @@ impl<'py, V: Visit<'py>> Content<'_, 'py, V> {
                 None => Ok(()),
             },
             _ => {
-                self.visit.media();
+                self.visit.media(Hint::File, part);
                 Ok(())
             }
         }

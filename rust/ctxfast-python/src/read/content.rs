@@ -143,8 +143,8 @@ impl<'v, 'py, V: Visit<'py>> Content<'v, 'py, V> {
             self.blocks.note(name, &fields);
         }
         if let Some(name) = name
-            && (openai_chat::part(name, &fields, kind, self.visit)?
-                || self.anthropic_block(name, &fields, kind, depth)?)
+            && (openai_chat::part(name, part, &fields, kind, self.visit)?
+                || self.anthropic_block(name, part, &fields, kind, depth)?)
         {
             return Ok(());
         }

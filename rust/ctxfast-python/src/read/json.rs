@@ -52,16 +52,16 @@ enum Data {
 
 /// Length of a value as compact JSON, non-ASCII characters as they are, objects as their fields; and how many media
 /// are in it, whose data are not counted.
-pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> Read<(Length, u64)> {
-    let mut walk = Measure { escapes, length: Length::default(), media: 0, nodes: 0 };
+pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> Read<(Length, usize)> {
+    let mut walk = Measure { escapes, length: Length::default(), media: Vec::new(), nodes: 0 };
     visit(value, keys, &mut Vec::new(), &mut walk)?;
-    Ok((walk.length, walk.media))
+    Ok((walk.length, walk.media.len()))
 }
 
-/// The text of a value as compact JSON, and how many media are in it.
-pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<(Bound<'py, PyString>, u64)> {
+/// The text of a value as compact JSON, and the data of the media that are in it.
+pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<(Bound<'py, PyString>, Found<'py>)> {
     let py = value.py();
-    let mut media = 0;
+    let mut media = Vec::new();
     let plain = plain(value, keys, &mut Vec::new(), &mut media)?;
     let options = PyDict::new(py);
     options.set_item("ensure_ascii", false)?;
@@ -70,15 +70,18 @@ pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<(Bound<'p
     Ok((text.cast_into::<PyString>().map_err(PyErr::from)?, media))
 }
 
+/// The data of media.
+type Found<'py> = Vec<Bound<'py, PyAny>>;
+
 /// Adds up the length.
-struct Measure {
+struct Measure<'py> {
     escapes: Escapes,
     length: Length,
-    media: u64,
+    media: Found<'py>,
     nodes: u32,
 }
 
-impl Measure {
+impl Measure<'_> {
     fn int(&mut self, value: &Bound<'_, PyInt>) -> Read<()> {
         expect_printable(value)?;
         if self.escapes == Escapes::Go {
@@ -127,10 +130,10 @@ fn enter(value: &Bound<'_, PyAny>, above: &mut Above) -> Read<()> {
     Ok(())
 }
 
-fn visit(value: &Bound<'_, PyAny>, keys: Keys, above: &mut Above, walk: &mut Measure) -> Read<()> {
+fn visit<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above, walk: &mut Measure<'py>) -> Read<()> {
     walk.node(value.py())?;
     if keys.is_media(value) {
-        walk.media += 1;
+        walk.media.push(value.clone());
         walk.length.add_ascii(2); // an empty string
     } else if let Ok(text) = value.cast::<PyString>() {
         walk.length.add_string(view(text), walk.escapes);
@@ -170,11 +173,11 @@ fn plain<'py>(
     value: &Bound<'py, PyAny>,
     keys: Keys,
     above: &mut Above,
-    media: &mut u64,
+    media: &mut Found<'py>,
 ) -> Read<Bound<'py, PyAny>> {
     let py = value.py();
     if keys.is_media(value) {
-        *media += 1;
+        media.push(value.clone());
         return Ok(PyString::new(py, "").into_any());
     }
     if let Ok(number) = value.cast::<PyInt>() {
@@ -203,8 +206,8 @@ fn plain<'py>(
     Ok(copy)
 }
 
-/// The members that are text, and what is in them; counts the media that are left out.
-fn text_members<'py>(value: &Bound<'py, PyAny>, keys: Keys, media: &mut u64) -> Read<Members<'py>> {
+/// The members that are text, and what is in them; notes the media that are left out.
+fn text_members<'py>(value: &Bound<'py, PyAny>, keys: Keys, media: &mut Found<'py>) -> Read<Members<'py>> {
     let mut members = members(value)?;
     if keys == Keys::NotOpaque {
         let data = data_of(&members);
@@ -213,7 +216,9 @@ fn text_members<'py>(value: &Bound<'py, PyAny>, keys: Keys, media: &mut u64) -> 
                 && (value.is_instance_of::<PyString>()
                     || value.is_instance_of::<PyBytes>()
                     || value.is_instance_of::<PyByteArray>());
-            *media += u64::from(is_data && matches!(data, Data::Media));
+            if is_data && matches!(data, Data::Media) {
+                media.push(value.clone());
+            }
             !keys.skips(key) && (!is_data || matches!(data, Data::Text))
         });
     }

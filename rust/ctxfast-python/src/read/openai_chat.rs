@@ -1,5 +1,6 @@
 //! The form of OpenAI's chat completions, and of all who speak it: dicts, and the message objects of its SDK.
 
+use ctxfast::media::Hint;
 use ctxfast::part::{Kind, Role};
 use pyo3::prelude::*;
 use pyo3::types::{PySet, PyString};
@@ -52,13 +53,14 @@ pub(super) fn beside_content<'py, V: Visit<'py>>(
         }
     }
     text_field(fields.refusal.as_ref(), "refusal", Kind::Prose, visit)?;
-    if fields.audio.is_some() {
-        visit.media();
+    if let Some(audio) = &fields.audio {
+        visit.media(Hint::Audio, audio);
     }
     if let Some(media) = &fields.media {
-        for _ in 0..expect_list(media).at_key("media")?.len() {
-            visit.media();
-        }
+        expect_list(media).at_key("media")?.each(|item| {
+            visit.media(Hint::Other, &item);
+            Ok(())
+        })?;
     }
     Ok(())
 }
@@ -149,6 +151,7 @@ impl<'py> FunctionFields<'py> {
 #[inline]
 pub(super) fn part<'py, V: Visit<'py>>(
     name: &[u8],
+    part: &Bound<'py, PyAny>,
     fields: &BlockFields<'py>,
     kind: Kind,
     visit: &mut V,
@@ -156,8 +159,10 @@ pub(super) fn part<'py, V: Visit<'py>>(
     match name {
         b"text" | b"input_text" | b"output_text" => text_field(fields.text.as_ref(), "text", kind, visit)?,
         b"refusal" => text_field(fields.refusal.as_ref(), "refusal", kind, visit)?,
-        b"image_url" | b"input_image" | b"audio" | b"input_audio" | b"video" | b"video_url"
-        | b"input_video" | b"file" | b"input_file" => visit.media(),
+        b"image_url" | b"input_image" => visit.media(Hint::Image, part),
+        b"audio" | b"input_audio" => visit.media(Hint::Audio, part),
+        b"file" | b"input_file" => visit.media(Hint::File, part),
+        b"video" | b"video_url" | b"input_video" => visit.media(Hint::Other, part),
         _ => return Ok(false),
     }
     Ok(true)

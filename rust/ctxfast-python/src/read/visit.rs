@@ -1,5 +1,6 @@
 //! Somebody who is told what a message holds: what is done with it is theirs.
 
+use ctxfast::media::Hint;
 use ctxfast::part::Kind;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -14,8 +15,8 @@ pub(crate) trait Visit<'py> {
     fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()>;
     /// A value that is sent as JSON: arguments, or a block that we do not know (unknown is not zero).
     fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()>;
-    /// An image, a sound, a file.
-    fn media(&mut self) {}
+    /// An image, a sound, a file: the part, or its data.
+    fn media(&mut self, _hint: Hint, _part: &Bound<'py, PyAny>) {}
     /// A call that waits for a result.
     fn call(&mut self, _id: Option<&Bound<'py, PyString>>, _called: Called<'_, 'py>) {}
     /// The calls are in `tool_calls` or `function_call`: the message is of OpenAI's form.
@@ -68,8 +69,8 @@ impl<'py, V: Visit<'py>, W: Visit<'py>> Visit<'py> for Both<'_, V, W> {
     }
 
     #[inline]
-    fn media(&mut self) {
-        self.0.media();
+    fn media(&mut self, hint: Hint, part: &Bound<'py, PyAny>) {
+        self.0.media(hint, part);
     }
 
     #[inline]

@@ -1,0 +1,97 @@
+//! What `ctxfast.models` knows of a model, as numbers.
+
+use ctxfast::estimate::{Estimator, Family};
+use ctxfast::overheads::{Detail, ImageRule, MediaRule, Overheads};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::counter::family;
+use crate::errors::parameter_type_error;
+
+/// What a counter needs to know of a model.
+pub(crate) struct Model {
+    pub(crate) family: Family,
+    pub(crate) estimator: Estimator,
+    pub(crate) overheads: Overheads,
+}
+
+impl Model {
+    /// Of a `ModelInfo`, or of the model with that name.
+    pub(crate) fn read(model: &Bound<'_, PyAny>) -> PyResult<Model> {
+        let models = model.py().import("ctxfast.models")?;
+        let info = if model.is_instance_of::<PyString>() {
+            models.getattr("model_info")?.call1((model,))?
+        } else if model.is_instance(&models.getattr("ModelInfo")?)? {
+            model.clone()
+        } else {
+            return Err(parameter_type_error("model", "the name of a model or a ModelInfo", model));
+        };
+        let family = family(&info.getattr("family")?.extract::<String>()?)?;
+        let scale: f64 = info.getattr("scale")?.extract()?;
+        let (frame, tools) = (info.getattr("frame")?, info.getattr("tools")?);
+        let overheads = Overheads {
+            request: number(&frame, "per_request")?,
+            message: number(&frame, "per_message")?,
+            tools: number(&tools, "per_request")?,
+            tool: number(&tools, "per_tool")?,
+            tool_text: tools.getattr("schema_scale")?.extract()?,
+            media: MediaRule::Shown {
+                image: image_rule(&info.getattr("images")?)?,
+                pdf_page: number(&info, "pdf_page_tokens")?,
+                audio_second: info.getattr("audio_tokens_per_second")?.extract()?,
+            },
+        };
+        Ok(Model { family, estimator: Estimator::new(family).times(scale), overheads })
+    }
+}
+
+/// Tokens of an image, by an `ImageRule`.
+#[pyfunction]
+#[pyo3(name = "_image_tokens", signature = (rule: "ImageRule", width, height, detail))]
+pub(crate) fn image_tokens(rule: &Bound<'_, PyAny>, width: u64, height: u64, detail: &str) -> PyResult<u64> {
+    Ok(image_rule(rule)?.tokens(width, height, Detail::named(detail.as_bytes())))
+}
+
+/// The rule of an `ImageRule`, which has checked its own numbers.
+fn image_rule(rule: &Bound<'_, PyAny>) -> PyResult<ImageRule> {
+    let number = |name| number(rule, name);
+    let kind: String = rule.getattr("kind")?.extract()?;
+    Ok(match kind.as_str() {
+        "fixed" => ImageRule::Fixed(number("tokens")?),
+        "tiles" => ImageRule::Tiles {
+            max_side: number("max_side")?,
+            short_side: number("short_side")?,
+            tile: number("tile")?.max(1),
+            base: number("base")?,
+            per_tile: number("per_tile")?,
+        },
+        "patches" => {
+            let max_patches = number("max_patches")?;
+            ImageRule::Patches {
+                patch: number("patch")?.max(1),
+                max_side: number("max_side")?,
+                max_patches,
+                original_patches: match rule.getattr("original_patches")?.extract::<i32>()? {
+                    0 => max_patches,
+                    limit => limit.max(0).unsigned_abs().into(),
+                },
+                multiplier: rule.getattr("multiplier")?.extract()?,
+                whole: rule.getattr("whole_patches")?.extract()?,
+                auto_is_original: rule.getattr("auto")?.extract::<String>()? == "original",
+            }
+        }
+        "google" => ImageRule::Crops {
+            small_side: number("small_side")?,
+            max_side: number("max_side")?,
+            tile: number("tile")?,
+            base: number("base")?,
+        },
+        other => return Err(PyValueError::new_err(format!("images.kind: no rule '{other}'"))),
+    })
+}
+
+fn number(object: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    // far more than any model has, and small enough to multiply
+    Ok(u64::from(object.getattr(name)?.extract::<u32>()?))
+}
