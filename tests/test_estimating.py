@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import pickle
-import statistics
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,40 +116,6 @@ def test_tables(family: Any) -> None:
     assert sorted(SYMBOLS) == list(range(128))
     assert set(SYMBOLS.values()) == set(range(1, 90))
     assert max(FEW_SYMBOLS.values()) == 58
-
-
-def texts_of(row: dict[str, Any]) -> list[str]:
-    """What was added to a prompt between two requests: a response, if it counts, and its tool outputs."""
-    added = [result["text"] for result in row["results"]]
-    if "assistant" in row["tokens_of"]:
-        added.append(row["assistant_text"])
-        for call in row["assistant_calls"]:
-            added += [call["name"], call["args"] if isinstance(call["args"], str) else json.dumps(call["args"])]
-    return added
-
-
-@pytest.mark.parametrize(
-    ("prefixes", "family"),
-    [
-        (("gpt-",), "o200k"),
-        (("claude-opus-4", "claude-sonnet-4"), "claude_v3"),
-        (("claude-opus-5", "claude-sonnet-5", "claude-fable-5"), "claude_v47"),
-    ],
-    ids=["GPT", "Claude 4.5 and 4.6", "Claude 5"],
-)
-def test_what_providers_counted(shared: Path, prefixes: tuple[str, ...], family: Any) -> None:
-    """The difference of two usage records against the estimate of the text between them (12 tokens a result)."""
-    lines = (shared / "transcripts" / "usage-deltas" / "deltas.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [row for row in map(json.loads, lines) if row["model"].startswith(prefixes)]
-    assert len(rows) > 90
-
-    def ratio(count: Callable[[str], float]) -> float:
-        estimates = [sum(map(count, texts_of(row))) + 12 * len(row["results"]) for row in rows]
-        return statistics.median(estimate / float(row["tokens"]) for estimate, row in zip(estimates, rows, strict=True))
-
-    found = ratio(TokenCounter.estimator(family).text)
-    assert 0.94 < found < 1.04
-    assert abs(found - 1) < abs(ratio(lambda text: len(text) / 4) - 1)
 
 
 def test_a_long_text_takes_linear_time() -> None:

@@ -4,7 +4,7 @@
 
 `tests/data/accuracy/written.txt` is written by hand for this project and only read here. `generated.txt` is made from
 the seed below: what machines write (logs, records, listings, encodings). `counts.json` has the true count of each text
-in every family, and says with what they were made. The texts were not chosen by their errors: the set was written
+in every family, and says with what they were made; those of `REPETITIONS` beside them. The texts were not chosen by their errors: the set was written
 first and measured after; a text that the estimator gets wrong stays.
 """
 
@@ -16,10 +16,11 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import sys
 import textwrap
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import truth
@@ -173,7 +174,7 @@ def access_log(w: Writer) -> str:
 def json_log(w: Writer) -> str:
     return "\n".join(
         json.dumps({
-            "ts": w.time().timestamp(), "level": w.pick(("info", "warn", "error")), "logger": w.words(2, 3, "."), "msg": w.sentence(),
+            "ts": w.time().replace(tzinfo=timezone.utc).timestamp(), "level": w.pick(("info", "warn", "error")), "logger": w.words(2, 3, "."), "msg": w.sentence(),
             "trace_id": w.bytes(16).hex(), "span_id": w.bytes(8).hex(), "attrs": {w.pick(WORDS): w.below(10_000), "host": f"{w.pick(WORDS)}-{w.below(40)}"},
         })
         for _ in range(12)
@@ -469,6 +470,20 @@ MAKERS: list[tuple[str, Callable[[Writer], str]]] = [
 ]
 
 
+# What no table of neighbours can know: how far a thing repeats. Not part of the set; measured beside it.
+REPETITIONS = {
+    "one letter, 4,000 times": "a" * 4_000,
+    "`ab`, 2,000 times": "ab" * 2_000,
+    "4,000 spaces": " " * 4_000,
+    "4,000 line ends": "\n" * 4_000,
+    "`=`, 4,000 times": "=" * 4_000,
+    "a rule of box characters (`─`), 4,000": "\u2500" * 4_000,
+    "one Han character, 1,000 times": "\u597d" * 1_000,
+    "one emoji, 1,000 times": "\U0001f600" * 1_000,
+    "`hello world`, 400 times": "hello world " * 400,
+}
+
+
 def read(file: Path) -> list[tuple[str, str]]:
     """Texts with their categories: each begins after a line `=== category`."""
     blocks = file.read_text(encoding="utf-8").split("\n=== ")
@@ -476,20 +491,32 @@ def read(file: Path) -> list[tuple[str, str]]:
     return [(category, text) for category, _, text in (block.removesuffix("\n").partition("\n") for block in blocks)]
 
 
-def main() -> None:
+def generated() -> str:
+    """The file of generated texts."""
     writer = Writer(SEED)
-    generated = "".join(f"=== {category}\n{make(writer)}\n" for category, make in MAKERS)
-    (FOLDER / "generated.txt").write_text(generated, encoding="utf-8")
+    return "".join(f"=== {category}\n{make(writer)}\n" for category, make in MAKERS)
+
+
+def main() -> None:
+    (FOLDER / "generated.txt").write_text(generated(), encoding="utf-8", newline="\n")
     texts = [text for name in ("written", "generated") for _, text in read(FOLDER / f"{name}.txt")]
-    counts = {}
+    counts, repetitions = {}, {}
     for family in truth.SOURCES:
         starts = truth.load(family)
         counts[family] = [len(starts(text)) for text in texts]
+        repetitions[family] = [len(starts(text)) for text in REPETITIONS.values()]
         sys.stdout.write(f"{family}: {sum(counts[family]):,} tokens in {len(texts)} texts\n")
-    lines = ",\n".join(f'  "{family}": {json.dumps(found)}' for family, found in counts.items())
-    made_with = json.dumps({family: truth.described(family) for family in counts}, indent=2)
-    head = f'"counted": "{datetime.now():%Y-%m-%d}",\n"made_with": {made_with}'
-    (FOLDER / "counts.json").write_text(f'{{{head},\n"counts": {{\n{lines}\n}}}}\n', encoding="utf-8")
+    stored = {
+        "counted": f"{datetime.now():%Y-%m-%d}",
+        "made_with": {family: truth.described(family) for family in counts},
+        "counts": counts,
+        "repetitions": repetitions,
+    }
+    (FOLDER / "counts.json").write_text(one_line_a_list(stored) + "\n", encoding="utf-8")
+
+
+def one_line_a_list(value: object) -> str:
+    return re.sub(r"\[[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), json.dumps(value, indent=1))
 
 
 if __name__ == "__main__":
