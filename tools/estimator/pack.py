@@ -1,10 +1,10 @@
-"""Writes the tables of the estimator: fitted coefficients (JSON, one file a family) become `rust/ctxfast/tables/*.z`.
+"""The file format of tables, and the way from the study's coefficients (JSON, one file a family) to it.
 
     python tools/estimator/pack.py DIRECTORY
 
 A table is one zlib stream: a cost for each slot (u8, in 1/64 token), the register of each ASCII slot (i8, in 1/500),
 and the two coefficients of the register's correction (f64, little-endian). `rust/ctxfast/src/estimate.rs` says what
-they mean.
+they mean and names the file of each family: `FAMILY-VERSION.z`.
 """
 
 from __future__ import annotations
@@ -16,27 +16,37 @@ import sys
 import zlib
 from pathlib import Path
 
+from ctxfast.reference.estimating import ASCII, COSTS
+
 TABLES = Path(__file__).parent.parent.parent / "rust" / "ctxfast" / "tables"
-COSTS, REGISTERS = 526_336, 147_456  # slots; as in `estimate.rs`
+STUDY_VERSION = 1
 FORMAT = {"format": 1, "unit": 64, "register_unit": 500, "register_clamp": 0.25}
 
 
-def pack(file: Path) -> bytes:
-    """The table of one family. Raises `ValueError` for coefficients of another format."""
+def pack(costs: bytes, registers: bytes, offset: float, slope: float) -> bytes:
+    """A table as it is used, not yet compressed. Raises `ValueError` for another number of slots."""
+    if (len(costs), len(registers)) != (COSTS, ASCII):
+        raise ValueError(f"expected {COSTS} and {ASCII} slots, got {len(costs)} and {len(registers)}")
+    return costs + registers + struct.pack("<2d", offset, slope)
+
+
+def write(table: bytes, file: Path) -> None:
+    file.write_bytes(zlib.compress(table, 9))
+    sys.stdout.write(f"{file.name}: {file.stat().st_size:,} bytes\n")
+
+
+def study(file: Path) -> bytes:
+    """The table of a family whose coefficients are in this file. Raises `ValueError` for another format."""
     fitted = json.loads(file.read_bytes())
     found = {key: fitted[key] for key in FORMAT}
     if found != FORMAT:
         raise ValueError(f"{file}: expected {FORMAT}, got {found}")
     main = fitted["kinds"]["main"]
     costs, registers = (zlib.decompress(base64.b64decode(main[key])) for key in ("cost", "register"))
-    if (len(costs), len(registers)) != (COSTS, REGISTERS):
-        raise ValueError(f"{file}: expected {COSTS} and {REGISTERS} slots, got {len(costs)} and {len(registers)}")
-    return zlib.compress(costs + registers + struct.pack("<2d", main["a"], main["b"]), 9)
+    return pack(costs, registers, main["a"], main["b"])
 
 
 if __name__ == "__main__":
-    for file in sorted(Path(sys.argv[1]).glob("*.json")):
-        if "kinds" in json.loads(file.read_bytes()):
-            table = TABLES / f"{file.stem}.z"
-            table.write_bytes(pack(file))
-            sys.stdout.write(f"{table.name}: {table.stat().st_size:,} bytes\n")
+    for source in sorted(Path(sys.argv[1]).glob("*.json")):
+        if "kinds" in json.loads(source.read_bytes()):
+            write(study(source), TABLES / f"{source.stem}-{STUDY_VERSION}.z")

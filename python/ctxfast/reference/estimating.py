@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, NamedTuple
@@ -107,15 +107,7 @@ class EstimatorCounter(PerTextCounter):
 
     def units(self, text: str) -> int:
         """In 1/64 token; a half is rounded up."""
-        sums = self.sums(text)
-        offset, slope = struct.unpack("<2d", table(self.family)[-16:])
-        register = sums.register / 500.0 / (sums.chars + 100.0)
-        correction = max(-0.25, min(0.25, offset + slope * register))
-        tokens = sums.cost / 64.0 * math.exp(correction)
-        if tokens * 12 < sums.chars:  # it repeats itself, which tables cannot see: they know neighbours only
-            spaces, line_ends = (sum(map(text.count, chars)) for chars in ("\t ", "\n\r"))
-            tokens = max(tokens, (len(text) - spaces - line_ends) / 12.0 + spaces / 128.0 + line_ends / 16.0)
-        return math.floor(tokens * (self.info.scale if self.info else 1.0) * 64.0 + 0.5)
+        return estimated(table(self.family), text, self.info.scale if self.info else 1.0)
 
     def one(self, tokens: int) -> int:
         """Raised where the caller says how safe."""
@@ -142,17 +134,31 @@ class EstimatorCounter(PerTextCounter):
 
     def sums(self, text: str) -> Sums:
         """The pass over the text."""
-        costs = table(self.family)
-        points = [LINE_END, *map(ord, text), LINE_END]
-        cost = register = run = 0
-        for before, here, after in zip(points, points[1:], points[2:], strict=False):
-            run = run + 1 if runs_with(before) + runs_with(here) in RUNS else 0
-            place = slot(before, here, run, after)
-            cost += costs[place]
-            if here < 128:
-                value = costs[COSTS + place]
-                register += value if value < 128 else value - 256
-        return Sums(cost, register, len(text))
+        return summed(table(self.family), text)
+
+
+def estimated(values: bytes, text: str, scale: float = 1.0) -> int:
+    """What the text costs by a table with these values, times `scale`, in 1/64 token; a half is rounded up."""
+    sums = summed(values, text)
+    offset, slope = struct.unpack("<2d", values[-16:])
+    register = sums.register / 500.0 / (sums.chars + 100.0)
+    correction = max(-0.25, min(0.25, offset + slope * register))
+    tokens = sums.cost / 64.0 * math.exp(correction)
+    if tokens * 12 < sums.chars:  # it repeats itself, which tables cannot see: they know neighbours only
+        spaces, line_ends = (sum(map(text.count, chars)) for chars in ("\t ", "\n\r"))
+        tokens = max(tokens, (len(text) - spaces - line_ends) / 12.0 + spaces / 128.0 + line_ends / 16.0)
+    return math.floor(tokens * scale * 64.0 + 0.5)
+
+
+def summed(values: bytes, text: str) -> Sums:
+    """The pass over the text."""
+    cost = register = 0
+    for place in slots(text):
+        cost += values[place]
+        if place < ASCII:
+            value = values[COSTS + place]
+            register += value if value < 128 else value - 256
+    return Sums(cost, register, len(text))
 
 
 def for_model(model: str | ModelInfo, safety: float | None = None) -> EstimatorCounter:
@@ -191,6 +197,15 @@ def raised(tokens: int, share: float, root: float) -> int:
 def table(family: str) -> bytes:
     """Costs (u8), registers (i8) and two coefficients of a family. Raises `ValueError` for a family that is none."""
     return _estimator_table(family)
+
+
+def slots(text: str) -> Iterator[int]:
+    """For each character of the text, its place in the table."""
+    points = [LINE_END, *map(ord, text), LINE_END]
+    run = 0
+    for before, here, after in zip(points, points[1:], points[2:], strict=False):
+        run = run + 1 if runs_with(before) + runs_with(here) in RUNS else 0
+        yield slot(before, here, run, after)
 
 
 def slot(before: int, here: int, run: int, after: int) -> int:

@@ -53,26 +53,26 @@ struct Entry {
 
 static FAMILIES: [Entry; 10] = {
     macro_rules! entry {
-        ($family:ident, $name:literal) => {
+        ($family:ident, $name:literal, $version:literal) => {
             Entry {
                 family: Family::$family,
                 name: $name,
-                compressed: include_bytes!(concat!("../tables/", $name, ".z")),
+                compressed: include_bytes!(concat!("../tables/", $name, "-", $version, ".z")),
                 table: OnceLock::new(),
             }
         };
     }
     [
-        entry!(O200k, "o200k"),
-        entry!(Cl100k, "cl100k"),
-        entry!(ClaudeV3, "claude_v3"),
-        entry!(ClaudeV47, "claude_v47"),
-        entry!(ClaudeLegacy, "claude_legacy"),
-        entry!(Llama3, "llama3"),
-        entry!(Qwen3, "qwen3"),
-        entry!(DeepseekV3, "deepseek_v3"),
-        entry!(Gemma3, "gemma3"),
-        entry!(MistralTekken, "mistral_tekken"),
+        entry!(O200k, "o200k", 1),
+        entry!(Cl100k, "cl100k", 1),
+        entry!(ClaudeV3, "claude_v3", 1),
+        entry!(ClaudeV47, "claude_v47", 1),
+        entry!(ClaudeLegacy, "claude_legacy", 1),
+        entry!(Llama3, "llama3", 1),
+        entry!(Qwen3, "qwen3", 1),
+        entry!(DeepseekV3, "deepseek_v3", 1),
+        entry!(Gemma3, "gemma3", 1),
+        entry!(MistralTekken, "mistral_tekken", 1),
     ]
 };
 
