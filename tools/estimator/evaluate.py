@@ -249,8 +249,8 @@ def main() -> None:
         raise ModuleNotFoundError("the page compares with langchain-core: install it first")
     page = options.page.read_text(encoding="utf-8")
     for name, text in tables.items():
-        place = re.compile(rf"(<!-- table: {name} -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
-        page, found = place.subn(lambda match, text=text: match[1] + text, page)  # type: ignore[misc]
+        place = re.compile(rf"(<!-- table: {name} -->\n)(?:\|.*\n)*(?=<!-- end -->)")
+        page, found = place.subn(lambda match, text=text: f"{match[1]}{text}\n", page)  # type: ignore[misc]
         if not found:
             raise ValueError(f"{options.page} has no place for the table {name!r}")
     options.page.write_text(page, encoding="utf-8")
