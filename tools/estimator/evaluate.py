@@ -44,6 +44,7 @@ GROUPS = {
     "Thai, Vietnamese, Hindi": ("thai", "vietnamese", "hindi"),
     "Arabic, Hebrew": ("arabic", "hebrew"),
     "emoji, mixed": ("emoji chat", "mixed"),
+    "terminal drawings": ("drawing",),
     "under 100 characters": ("short",),
 }
 # What stands in tool outputs and arguments: the seed's rules count it at 2 bytes a token, all other text at 4.
@@ -55,6 +56,7 @@ MACHINES = {
     "logs, tool output",
     "tables, XML, config",
     "base64, hex, ids",
+    "terminal drawings",
 }
 
 

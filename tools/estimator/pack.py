@@ -1,6 +1,6 @@
 """The file format of tables, and the way from the study's coefficients (JSON, one file a family) to it.
 
-    python tools/estimator/pack.py DIRECTORY
+    python tools/estimator/pack.py DIRECTORY OUT
 
 A table is one zlib stream: a cost for each slot (u8, in 1/64 token), the register of each ASCII slot (i8, in 1/500),
 and the two coefficients of the register's correction (f64, little-endian). `rust/ctxfast/src/estimate.rs` says what
@@ -49,4 +49,4 @@ def study(file: Path) -> bytes:
 if __name__ == "__main__":
     for source in sorted(Path(sys.argv[1]).glob("*.json")):
         if "kinds" in json.loads(source.read_bytes()):
-            write(study(source), TABLES / f"{source.stem}-{STUDY_VERSION}.z")
+            write(study(source), Path(sys.argv[2]) / f"{source.stem}-{STUDY_VERSION}.z")

@@ -63,16 +63,16 @@ static FAMILIES: [Entry; 10] = {
         };
     }
     [
-        entry!(O200k, "o200k", 1),
-        entry!(Cl100k, "cl100k", 1),
-        entry!(ClaudeV3, "claude_v3", 1),
-        entry!(ClaudeV47, "claude_v47", 1),
-        entry!(ClaudeLegacy, "claude_legacy", 1),
-        entry!(Llama3, "llama3", 1),
-        entry!(Qwen3, "qwen3", 1),
-        entry!(DeepseekV3, "deepseek_v3", 1),
-        entry!(Gemma3, "gemma3", 1),
-        entry!(MistralTekken, "mistral_tekken", 1),
+        entry!(O200k, "o200k", 2),
+        entry!(Cl100k, "cl100k", 2),
+        entry!(ClaudeV3, "claude_v3", 2),
+        entry!(ClaudeV47, "claude_v47", 2),
+        entry!(ClaudeLegacy, "claude_legacy", 2),
+        entry!(Llama3, "llama3", 2),
+        entry!(Qwen3, "qwen3", 2),
+        entry!(DeepseekV3, "deepseek_v3", 2),
+        entry!(Gemma3, "gemma3", 2),
+        entry!(MistralTekken, "mistral_tekken", 2),
     ]
 };
 
