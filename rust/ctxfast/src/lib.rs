@@ -29,6 +29,7 @@ pub mod conversation;
 pub mod estimate;
 pub mod flat;
 pub mod json;
+pub mod ledger;
 pub mod media;
 pub mod overheads;
 pub mod pairs;
