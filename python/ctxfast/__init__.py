@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxfast._core import OPTIMISED as _OPTIMISED
 from ctxfast._core import VERSION as __version__
-from ctxfast._core import TokenCounter, count_tokens
+from ctxfast._core import TokenCounter, TokenLedger, count_tokens
 from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError, UsageError
 from ctxfast.shrinking import (
     CachePrices,
@@ -41,6 +41,7 @@ __all__ = [
     "Pruned",
     "Report",
     "TokenCounter",
+    "TokenLedger",
     "Usage",
     "UsageAnchor",
     "UsageError",

@@ -21,9 +21,11 @@ __all__ = [
     "Pruned",
     "Report",
     "TokenCounter",
+    "TokenLedger",
     "_estimator_table",
     "_image_tokens",
     "_restore_counter",
+    "_restore_ledger",
     "atoms",
     "count_tokens",
     "find_safe_cut",
@@ -475,6 +477,79 @@ class TokenCounter:
         Tokens of tool definitions: name, description, JSON schema and a frame for each.
         """
 
+@final
+class TokenLedger:
+    """
+    Token totals of a conversation that grows: what was counted once is not counted again.
+
+    It holds a number for each message, and no message. Messages are counted when they come in, and the total is what the
+    counter gives for all of them. One that is edited later has to come in again: by `replace`, or by `resync`, which
+    finds it in the list.
+
+    `counter` is a `TokenCounter`; without one it is `TokenCounter.default()`. `messages` are the first ones. Threads may
+    share a ledger, and a counting function may use the ledger that it counts for; it has to give the same count for the
+    same text. What cannot be read raises `MessageTypeError` or `MessageValueError` and changes nothing. Can be pickled if
+    its counter can.
+    """
+    def __copy__(self, /) -> TokenLedger: ...
+    def __len__(self, /) -> int: ...
+    def __new__(
+        cls, /, counter: TokenCounter | None = None, messages: Sequence[object] | None = None
+    ) -> TokenLedger: ...
+    def __reduce__(self, /) -> tuple[Any, tuple[Any, ...]]: ...
+    def __repr__(self, /) -> str: ...
+    def append(self, /, message: object) -> None:
+        """
+        Counts one more message, at the end.
+        """
+    def copy(self, /) -> TokenLedger:
+        """
+        Another ledger with the same counter and counts.
+        """
+    @property
+    def counter(self, /) -> TokenCounter:
+        """
+        The counter.
+        """
+    def extend(self, /, messages: Sequence[object]) -> None:
+        """
+        Counts more messages, at the end; all of them, or none if one cannot be read.
+        """
+    def replace(self, /, index: int, message: object) -> None:
+        """
+        Puts another message in place of the one at `index`, which may be negative, as in lists. Raises `IndexError`
+        where there is none.
+        """
+    def resync(self, /, messages: Sequence[object]) -> int:
+        """
+        Makes the ledger equal to `messages`, whatever has happened to the list since, and returns how many of them were
+        counted. All or nothing, as in `extend`; what other threads add meanwhile is lost.
+
+        With an estimator or a function, a message that the ledger knows is not counted again, wherever it stood; one that
+        was edited in place is. Messages are told apart by a hash of 64 bits of all that is counted, seeded anew in each
+        process. It reads a text at most once, since Python keeps the hash of a string in the string. A ledger that comes
+        from a pickle knows none. Flat counters are as fast as hashing: with them, all messages are counted.
+        """
+    def tail_within(self, /, budget: float) -> int:
+        """
+        The index of the first message of the longest suffix that has at most `budget` tokens; `len(ledger)` if not even
+        the newest message fits. Walks back from the end and stops at the budget.
+
+        This is arithmetic and no place to cut: it may part a call from its result. `select_fresh_tail` does not.
+        """
+    def tokens(self, /, index: int) -> int:
+        """
+        Tokens of the message at `index`, which may be negative, as in lists. Raises `IndexError` where there is none.
+        """
+    def total(self, /) -> int:
+        """
+        Tokens of all messages: what the counter gives for the list.
+        """
+    def truncate(self, /, length: int) -> None:
+        """
+        Keeps the first `length` messages, or all if there are fewer. Raises `ValueError` for a negative number.
+        """
+
 def _estimator_table(family: str) -> bytes:
     """
     The table of a family of tokenizers, as bytes: for `ctxfast.reference`.
@@ -488,6 +563,11 @@ def _image_tokens(rule: ImageRule, width: SupportsIndex, height: SupportsIndex, 
 def _restore_counter(constructor: str, arguments: tuple[object, ...], options: dict[str, object]) -> Any:
     """
     Makes a counter again from what pickle kept of it.
+    """
+
+def _restore_ledger(counter: TokenCounter, tokens: Sequence[int]) -> TokenLedger:
+    """
+    Makes a ledger again from what pickle kept of it.
     """
 
 def atoms(messages: Sequence[object]) -> list[tuple[int, int]]:

@@ -1,13 +1,13 @@
-"""Counting tokens: the counter, its configuration and the one-call shortcut."""
+"""Counting tokens: the counter, its configuration, running totals and the one-call shortcut."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxfast._core import TokenCounter, count_tokens
+from ctxfast._core import TokenCounter, TokenLedger, count_tokens
 
-__all__ = ["EstimatorConfig", "TokenCounter", "count_tokens"]
+__all__ = ["EstimatorConfig", "TokenCounter", "TokenLedger", "count_tokens"]
 
 
 @dataclass(frozen=True)

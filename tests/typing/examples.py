@@ -29,6 +29,20 @@ def counting(messages: list[Message], tools: list[dict[str, object]]) -> None:
     ctxfast.TokenCounter.picoclaw("3.0")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
+def adding_up(messages: list[Message]) -> None:
+    """A ledger takes any messages and gives numbers."""
+    ledger = ctxfast.TokenLedger(ctxfast.TokenCounter.estimator("o200k"), messages)
+    ledger.append({"role": "user", "content": "hello"})
+    ledger.extend(tuple(messages))
+    ledger.replace(-1, messages[0])
+    assert_type(ledger.total(), int)
+    assert_type(ledger.tokens(0), int)
+    assert_type(ledger.tail_within(8_000.0), int)
+    assert_type(ledger.resync(messages), int)
+    assert_type(ledger.copy(), ctxfast.TokenLedger)
+    ledger.extend({1, 2})  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
 def cutting(messages: tuple[Message, ...]) -> None:
     """Sequences of any messages; indices come out."""
     assert_type(ctxfast.safe_cuts(messages), list[int])

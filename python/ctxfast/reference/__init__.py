@@ -1,15 +1,16 @@
 """The rules of counting and cutting in plain Python: the specification, the tests' oracle, the benchmarks' baseline.
 
 Nothing here is fast and nothing here is clever. The Rust core gives the same answers; where the two differ, one of
-them has a bug. The modules follow the data: `reading` a message, `counting` it (and `estimating` its texts),
-`structure` (what belongs together), then `validating` the list, choosing its `tail`, or `pruning` it (`tools` says what
-a call is about, `stubs` what stays of its output).
+them has a bug. The modules follow the data: `reading` a message, `counting` it (and `estimating` its texts; a `ledger`
+keeps the counts), `structure` (what belongs together), then `validating` the list, choosing its `tail`, or `pruning` it
+(`tools` says what a call is about, `stubs` what stays of its output).
 """
 
 from __future__ import annotations
 
 from ctxfast.reference.counting import CallableCounter, Counter, FlatCounter, picoclaw
 from ctxfast.reference.estimating import EstimatorCounter, count_tokens, default_counter, for_model
+from ctxfast.reference.ledger import TokenLedger
 from ctxfast.reference.pruning import Pruned, prune_tool_outputs
 from ctxfast.reference.structure import atoms, find_safe_cut, safe_cuts, step_starts, turn_starts
 from ctxfast.reference.tail import FreshTail, fresh_tail_budget, select_fresh_tail
@@ -22,6 +23,7 @@ __all__ = [
     "FlatCounter",
     "FreshTail",
     "Pruned",
+    "TokenLedger",
     "atoms",
     "count_tokens",
     "default_counter",

@@ -6,6 +6,7 @@
 mod adders;
 mod counter;
 mod errors;
+mod ledger;
 mod made;
 mod memory;
 mod model;
@@ -28,6 +29,8 @@ mod _core {
     use crate::made::restore_counter;
     #[pymodule_export]
     use crate::model::image_tokens;
+    #[pymodule_export]
+    use crate::ledger::{TokenLedger, restore_ledger};
     #[pymodule_export]
     use crate::policy::{CachePrices, tool_kinds};
     #[pymodule_export]

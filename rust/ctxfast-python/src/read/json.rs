@@ -20,7 +20,7 @@ pub(crate) enum Keys {
 }
 
 impl Keys {
-    fn skips(self, key: &Bound<'_, PyString>) -> bool {
+    pub(super) fn skips(self, key: &Bound<'_, PyString>) -> bool {
         self == Self::NotOpaque
             && one_byte_text(key).is_some_and(|key| {
                 matches!(key, b"signature" | b"thought_signature" | b"cache_control")
@@ -108,7 +108,7 @@ impl Measure<'_> {
 }
 
 /// Python refuses to print integers of more than 4,300 digits.
-fn expect_printable(value: &Bound<'_, PyInt>) -> Read<()> {
+pub(super) fn expect_printable(value: &Bound<'_, PyInt>) -> Read<()> {
     if value.extract::<i64>().is_err() && value.call_method0("bit_length")?.gt(14_000)? {
         return Err(Error::wrong_value("an integer of at most 4,000 digits", "more".to_owned()));
     }
@@ -116,9 +116,9 @@ fn expect_printable(value: &Bound<'_, PyInt>) -> Read<()> {
 }
 
 /// The way down to a value: to find cycles, and to end.
-type Above = Vec<usize>;
+pub(super) type Above = Vec<usize>;
 
-fn enter(value: &Bound<'_, PyAny>, above: &mut Above) -> Read<()> {
+pub(super) fn enter(value: &Bound<'_, PyAny>, above: &mut Above) -> Read<()> {
     let place = value.as_ptr() as usize;
     if above.len() >= MAX_DEPTH || above.contains(&place) {
         return Err(Error::wrong_value(
@@ -268,7 +268,7 @@ pub(crate) fn members<'py>(value: &Bound<'py, PyAny>) -> Read<Members<'py>> {
         .collect()
 }
 
-fn member(key: &Bound<'_, PyString>) -> Step {
+pub(super) fn member(key: &Bound<'_, PyString>) -> Step {
     // not `to_str`: that would leave a copy in the caller's key
     let mut name = String::new();
     view(key).each_point(|point| name.push(char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER)));

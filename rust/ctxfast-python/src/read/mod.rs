@@ -9,6 +9,7 @@ mod content;
 pub(crate) mod fields;
 mod items;
 pub(crate) mod json;
+mod mark;
 mod media;
 mod openai_chat;
 pub(crate) mod tools;
@@ -25,6 +26,7 @@ pub(crate) use self::content::{content, is_tool_result, part_text, text_of, user
 pub(crate) use self::items::Items;
 use self::items::expect_str;
 use self::json::Keys;
+pub(crate) use self::mark::mark;
 pub(crate) use self::media::media;
 use self::visit::text_field;
 pub(crate) use self::visit::{Both, Called, Nobody, Visit};
