@@ -566,7 +566,10 @@ counters: SearchStrategy[Pair] = st.one_of(
     ),
     configs.map(lambda config: (TokenCounter.flat(config), reference.FlatCounter(config))),
     st.builds(
-        lambda family, safety: (TokenCounter.estimator(family, safety=safety), reference.EstimatorCounter(family, safety)),
+        lambda family, safety: (
+            TokenCounter.estimator(family, safety=safety),
+            reference.EstimatorCounter(family, safety),
+        ),
         st.sampled_from(["o200k", "claude_v47"]),
         st.sampled_from([None, 0.5, 0.95, 0.99]),
     ),

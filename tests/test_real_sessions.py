@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import calls_of, check_tail, counters, raw_claude_code, results_of, sessions, transcript_files, two_and_a_half
+from cases import (
+    calls_of,
+    check_tail,
+    counters,
+    raw_claude_code,
+    results_of,
+    sessions,
+    transcript_files,
+    two_and_a_half,
+)
 
 import ctxfast
 from ctxfast import EstimatorConfig, reference

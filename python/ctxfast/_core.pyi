@@ -539,7 +539,7 @@ class TokenLedger:
         """
     def tokens(self, /, index: int) -> int:
         """
-        Tokens of the message at `index`, which may be negative, as in lists. Raises `IndexError` where there is none.
+        Tokens of the message at `index` by itself, as the total adds it up; it may be negative, as in lists. Raises `IndexError` where there is none.
         """
     def total(self, /) -> int:
         """

@@ -26,11 +26,13 @@ class Frame:
 
     per_request: int = 0
     per_message: int = 0
+    per_result: int = 0
+    """A tool result with the call that it answers, beside their texts."""
 
     def __post_init__(self) -> None:
         """Raises `TypeError` or `ValueError` for what is no number of tokens."""
-        _check_whole("per_request", self.per_request)
-        _check_whole("per_message", self.per_message)
+        for name, value in vars(self).items():
+            _check_whole(name, value)
 
 
 @dataclass(frozen=True)

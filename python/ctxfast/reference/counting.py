@@ -52,6 +52,10 @@ class Counter:
         """Tokens of a list of tool definitions, before safety."""
         raise NotImplementedError
 
+    def result_frames(self, reading: Reading) -> int:
+        """Tokens of tool results beside their texts."""
+        return 0
+
     def one(self, tokens: int) -> int:
         """A count of one text or message, as safe as it shall be."""
         return tokens
@@ -76,7 +80,7 @@ class Counter:
         """Tokens of a message's content: a string, `None` or a list of parts."""
         reading = Reading(role="user")
         read_content(parts, PROSE, reading, "content")
-        return self.one(self.bare_content(reading.content))
+        return self.one(self.bare_content(reading.content) + self.result_frames(reading))
 
     def message(self, message: object) -> int:
         """Tokens of one message."""
@@ -276,7 +280,8 @@ class PerTextCounter(Counter):
         if reading.alternative is not None:
             media = sum(self.piece(*piece) for piece in reading.content if piece[0] == MEDIA)
             content = max(content, media + sum(self.piece(PROSE, text) for text in reading.alternative))
-        return self.tokens(content + sum(self.piece(*piece) for piece in reading.other)) + self.message_overhead
+        units = content + sum(self.piece(*piece) for piece in reading.other)
+        return self.tokens(units) + self.message_overhead + self.result_frames(reading)
 
     def piece(self, kind: str, value: Any) -> int:
         """What one piece costs, in parts of a token."""

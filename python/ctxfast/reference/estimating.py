@@ -19,6 +19,7 @@ from ctxfast._core import _estimator_table
 from ctxfast.models import ModelInfo, model_info
 from ctxfast.reference.counting import Counter, PerTextCounter
 from ctxfast.reference.media import tokens as media_tokens
+from ctxfast.reference.reading import Reading
 
 ASCII = 96 * 96 * 4 * 4  # before, here, length of the run, class of the next
 ALPHABETS = 8 * 128 * 64 * 4  # which, letter before, letter here, class of the next
@@ -127,6 +128,10 @@ class EstimatorCounter(PerTextCounter):
             return super().tool_tokens(units, tools)
         frames = self.info.tools.per_request + tools * self.info.tools.per_tool
         return self.tokens(math.floor(units * self.info.tools.schema_scale + 0.5)) + frames
+
+    def result_frames(self, reading: Reading) -> int:
+        """Tokens of tool results beside their texts."""
+        return self.info.frame.per_result * len(reading.results) if self.info else 0
 
     def media(self, hint: str, part: object) -> int:
         """Tokens of a media part."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxfast.reference.counting import Counter, check_budget, default_counter
+from ctxfast.reference.counting import Counter, check_budget
+from ctxfast.reference.estimating import default_counter
 from ctxfast.reference.reading import expect_messages, read_message
 
 
@@ -29,7 +30,7 @@ class TokenLedger:
 
     def append(self, message: object) -> None:
         """One more message."""
-        self._tokens.append(self.counter.message(message))
+        self._tokens.append(self.counter.pieces(read_message(message, "message")))
 
     def extend(self, messages: Sequence[object]) -> None:
         """More messages, or none of them if one cannot be read."""
@@ -38,7 +39,7 @@ class TokenLedger:
     def replace(self, index: int, message: object) -> None:
         """Another message in place of one."""
         expect_int(index, "index")
-        tokens = self.counter.message(message)
+        tokens = self.counter.pieces(read_message(message, "message"))
         self._tokens[self._place(index)] = tokens
 
     def truncate(self, length: int) -> None:
@@ -49,7 +50,7 @@ class TokenLedger:
 
     def total(self) -> int:
         """Tokens of all messages."""
-        return sum(self._tokens)
+        return self.counter.total(sum(self._tokens))
 
     def tokens(self, index: int) -> int:
         """Tokens of one message."""
@@ -58,7 +59,7 @@ class TokenLedger:
     def tail_within(self, budget: float) -> int:
         """The least index from which on all messages together have at most `budget` tokens; at worst their number."""
         most = check_budget(budget, "budget", zero=True)
-        return next(start for start in range(len(self) + 1) if sum(self._tokens[start:]) <= most)
+        return next(start for start in range(len(self) + 1) if self.counter.total(sum(self._tokens[start:])) <= most)
 
     def resync(self, messages: Sequence[object]) -> int:
         """The counts of these messages instead; returns how many were counted: all."""

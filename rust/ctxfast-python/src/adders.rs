@@ -83,6 +83,7 @@ impl<'py, A: Meter + Visit<'py>> Visit<'py> for Metered<'_, A> {
 
     #[inline]
     fn output_begins(&mut self) {
+        self.adder.output_begins(); // its frame is no part of the output
         self.mark = self.adder.mark();
     }
 
@@ -206,13 +207,13 @@ pub(crate) struct PerTextAdder<'c> {
     pub(crate) units: u64,
     before_content: u64,
     content: u64,
-    /// tokens
-    media: u64,
+    /// Tokens of media and of frames of results.
+    beside_texts: u64,
 }
 
 impl<'c> PerTextAdder<'c> {
     pub(crate) fn new(per_text: &'c PerText) -> Self {
-        Self { per_text, units: 0, before_content: 0, content: 0, media: 0 }
+        Self { per_text, units: 0, before_content: 0, content: 0, beside_texts: 0 }
     }
 
     /// Multiplies what texts have cost so far.
@@ -234,7 +235,7 @@ impl<'py> Adder<'py> for PerTextAdder<'_> {
 
     fn tokens(&self, frame: Frame) -> u64 {
         let overhead = if frame == Frame::Message { self.per_text.overheads.message } else { 0 };
-        self.per_text.tokens(self.units) + self.media + overhead
+        self.per_text.tokens(self.units) + self.beside_texts + overhead
     }
 }
 
@@ -242,11 +243,11 @@ impl Meter for PerTextAdder<'_> {
     type Mark = (u64, u64);
 
     fn mark(&self) -> (u64, u64) {
-        (self.units, self.media)
+        (self.units, self.beside_texts)
     }
 
-    fn tokens_since(&self, (units, media): (u64, u64)) -> u64 {
-        self.per_text.tokens(self.units - units) + self.media - media
+    fn tokens_since(&self, (units, beside_texts): (u64, u64)) -> u64 {
+        self.per_text.tokens(self.units - units) + self.beside_texts - beside_texts
     }
 }
 
@@ -267,13 +268,17 @@ impl<'py> Visit<'py> for PerTextAdder<'_> {
     }
 
     fn media(&mut self, hint: Hint, part: &Bound<'py, PyAny>) {
-        self.media += match self.per_text.overheads.media {
+        self.beside_texts += match self.per_text.overheads.media {
             MediaRule::Fixed(tokens) => tokens,
             rule @ MediaRule::Shown { .. } => {
                 let (media, detail) = read::media(hint, part);
                 rule.tokens(media, detail)
             }
         };
+    }
+
+    fn output_begins(&mut self) {
+        self.beside_texts += self.per_text.overheads.result;
     }
 
     fn content_begins(&mut self) {

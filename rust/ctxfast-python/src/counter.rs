@@ -380,6 +380,7 @@ fn plain(message: MessageOverhead, media: MediaTokens) -> Overheads {
     Overheads {
         request: 0,
         message: message.0,
+        result: 0,
         tools: 0,
         tool: message.0,
         tool_text: 1.0,
@@ -459,18 +460,6 @@ impl TokenCounter {
     /// Whether to count a message again takes longer than to see that it is the same.
     pub(crate) fn is_slow(&self) -> bool {
         matches!(self.rule, Rule::PerText(_))
-    }
-
-    /// Tokens of a request whose messages have `sum` tokens, each counted by itself.
-    #[expect(clippy::unused_self, reason = "what a counter adds to a sum, or multiplies it by, is its own")]
-    pub(crate) fn total(&self, sum: u64) -> u64 {
-        sum
-    }
-
-    /// The largest sum of messages whose [`total`](Self::total) is at most `budget`.
-    #[expect(clippy::unused_self, reason = "the inverse of what a counter does to a sum")]
-    pub(crate) fn largest_sum_within(&self, budget: u64) -> u64 {
-        budget
     }
 
     /// Tokens of one message, its place not yet in the error.

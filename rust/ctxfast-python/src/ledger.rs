@@ -97,7 +97,7 @@ impl TokenLedger {
         self.total_of(&self.lock(py))
     }
 
-    /// Tokens of the message at `index`, which may be negative, as in lists. Raises `IndexError` where there is none.
+    /// Tokens of the message at `index` by itself, as the total adds it up; it may be negative, as in lists. Raises `IndexError` where there is none.
     #[pyo3(signature = (index: "int"))]
     fn tokens(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         let py = index.py();
@@ -115,7 +115,7 @@ impl TokenLedger {
     fn tail_within(&self, budget: &Bound<'_, PyAny>) -> PyResult<usize> {
         let py = budget.py();
         let budget = read_budget(budget, "budget", Least::Zero)?;
-        let most = self.counter.get().largest_sum_within(budget);
+        let most = self.counter.get().sum_within(budget);
         Ok(self.lock(py).start_within(most))
     }
 

@@ -26,11 +26,11 @@ mod _core {
     #[pymodule_export]
     use crate::counter::{TokenCounter, count_tokens, estimator_table};
     #[pymodule_export]
+    use crate::ledger::{TokenLedger, restore_ledger};
+    #[pymodule_export]
     use crate::made::restore_counter;
     #[pymodule_export]
     use crate::model::image_tokens;
-    #[pymodule_export]
-    use crate::ledger::{TokenLedger, restore_ledger};
     #[pymodule_export]
     use crate::policy::{CachePrices, tool_kinds};
     #[pymodule_export]

@@ -33,6 +33,7 @@ impl Model {
         let overheads = Overheads {
             request: number(&frame, "per_request")?,
             message: number(&frame, "per_message")?,
+            result: number(&frame, "per_result")?,
             tools: number(&tools, "per_request")?,
             tool: number(&tools, "per_tool")?,
             tool_text: tools.getattr("schema_scale")?.extract()?,

@@ -9,6 +9,8 @@ pub struct Overheads {
     pub request: u64,
     /// For each message.
     pub message: u64,
+    /// For each tool result, with the call that it answers.
+    pub result: u64,
     /// For a request with tools, once.
     pub tools: u64,
     /// For each tool.

@@ -5,17 +5,19 @@
 //! anew in each process (unless `PYTHONHASHSEED` says otherwise): that two messages by chance have the same mark is as
 //! good as impossible, and nobody can prepare it.
 //!
-//! More may be in a mark than is counted (ids, the data of media). Then a message is counted again without need.
+//! More may be in a mark than is counted (ids, all of the data of media). Then a message is counted again without need.
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 
 use ctxfast::ledger::Mark;
+use ctxfast::media::Hint;
 use ctxfast::part::Kind;
 use ctxfast::text::Text;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyString};
 
 use super::json::{Above, Keys, enter, expect_printable, member, members};
+use super::media::data_of;
 use super::{Items, Visit};
 use crate::errors::{At, Read};
 use crate::memory::view;
@@ -158,8 +160,13 @@ impl<'py> Visit<'py> for Marker {
         self.value(value, keys, &mut Above::new())
     }
 
-    fn media(&mut self) {
-        self.tag(Tag::Media, 0);
+    fn media(&mut self, hint: Hint, part: &Bound<'py, PyAny>) {
+        let (data, detail) = data_of(part);
+        self.tag(Tag::Media, ((hint as usize) << 8) | detail as usize);
+        if let Some(data) = data {
+            // strings and bytes can always be hashed
+            let _ = self.value(&data, Keys::All, &mut Above::new());
+        }
     }
 
     fn content_begins(&mut self) {

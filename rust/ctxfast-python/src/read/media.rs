@@ -35,8 +35,8 @@ const MAX_DEPTH: usize = 3;
 
 /// Looks at a media part: what it is, and how closely the model shall look. What cannot be read is a part without data.
 pub(crate) fn media(hint: Hint, part: &Bound<'_, PyAny>) -> (Media, Detail) {
-    let mut detail = Detail::Auto;
-    let media = match data(part.clone(), MAX_DEPTH, &mut detail) {
+    let (data, detail) = data_of(part);
+    let media = match data {
         Some(data) => {
             if let Ok(bytes) = data.cast::<PyBytes>() {
                 look(hint, Data::Raw(bytes.as_bytes()))
@@ -51,7 +51,13 @@ pub(crate) fn media(hint: Hint, part: &Bound<'_, PyAny>) -> (Media, Detail) {
     (media, detail)
 }
 
-/// A string or bytes.
+/// The data of a media part, a string or bytes, and how closely the model shall look at it.
+pub(super) fn data_of<'py>(part: &Bound<'py, PyAny>) -> (Option<Bound<'py, PyAny>>, Detail) {
+    let mut detail = Detail::Auto;
+    let data = data(part.clone(), MAX_DEPTH, &mut detail);
+    (data, detail)
+}
+
 fn data<'py>(part: Bound<'py, PyAny>, depth: usize, detail: &mut Detail) -> Option<Bound<'py, PyAny>> {
     if part.is_instance_of::<PyString>()
         || part.is_instance_of::<PyBytes>()
