@@ -26,6 +26,7 @@
 mod backwards;
 pub mod budget;
 pub mod conversation;
+mod dispatch;
 pub mod estimate;
 pub mod flat;
 pub mod json;

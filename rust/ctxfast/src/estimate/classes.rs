@@ -16,19 +16,29 @@ pub(super) struct Class {
     pub(super) script: u8,
 }
 
+/// Which part of a table a character is looked up in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Ascii,
+    /// with its number, of 8
+    Alphabet(u8),
+    Han,
+    Other,
+}
+
 impl Class {
     pub(super) const LINE_END: Class = Class::of_ascii(b'\n');
 
     /// The classes of any code point, lone surrogates included.
-    #[inline]
-    pub(super) fn of(point: u32) -> Class {
-        match u8::try_from(point).ok().and_then(|byte| ASCII.get(usize::from(byte))) {
-            Some(&class) => class,
-            None => Class::of_others(point),
+    pub(super) const fn of(point: u32) -> Class {
+        if point < 128 {
+            Class::of_ascii(point.to_le_bytes()[0])
+        } else {
+            Class::of_script(script(point), point)
         }
     }
 
-    const fn of_ascii(byte: u8) -> Class {
+    pub(super) const fn of_ascii(byte: u8) -> Class {
         let symbol = match byte {
             b'0'..=b'9' => 1,
             b'\n' | b'\r' => 2,
@@ -79,8 +89,8 @@ impl Class {
         Class { point: byte as u32, symbol, symbol_64, kind, run, script: 0 }
     }
 
-    fn of_others(point: u32) -> Class {
-        let script = script(point);
+    /// The classes of a character that is not ASCII; but for its place within the script, its script tells them all.
+    pub(super) const fn of_script(script: u8, point: u32) -> Class {
         let symbol = match script {
             1 => 90,
             2 | 3 | 17 => 91,
@@ -90,11 +100,33 @@ impl Class {
             31 => 95,
             _ => 0,
         };
-        Class { point, symbol, symbol_64: 0, kind: 6, run: if point >= 0xC0 { 5 } else { 0 }, script }
+        Class { point, symbol, symbol_64: 0, kind: 6, run: if script == 0 { 0 } else { 5 }, script }
     }
 
     pub(super) const fn is_ascii(self) -> bool {
         self.point < 128
+    }
+
+    /// The part of the table.
+    pub(super) const fn sort(self) -> Sort {
+        match self.script {
+            _ if self.is_ascii() => Sort::Ascii,
+            0..=3 | 17 => Sort::Alphabet(0),
+            5 => Sort::Alphabet(1),
+            6 => Sort::Alphabet(2),
+            8 => Sort::Alphabet(3),
+            9 => Sort::Alphabet(4),
+            11 => Sort::Alphabet(5),
+            13 => Sort::Alphabet(6),
+            24 | 25 => Sort::Alphabet(7),
+            27 | 28 => Sort::Han,
+            _ => Sort::Other,
+        }
+    }
+
+    /// What Han and Hangul ask of the one before.
+    pub(super) const fn is_east_asian(self) -> bool {
+        self.point >= 0x2E80
     }
 
     /// Of four: lower case, upper case, space, anything else.
@@ -123,95 +155,8 @@ impl Class {
     }
 }
 
-const ASCII: [Class; 128] = {
-    let mut classes = [Class { point: 0, symbol: 0, symbol_64: 0, kind: 0, run: 0, script: 0 }; 128];
-    let mut rest: &mut [Class] = &mut classes;
-    let mut byte = 0;
-    while let Some((class, others)) = rest.split_first_mut() {
-        *class = Class::of_ascii(byte);
-        rest = others;
-        byte += 1;
-    }
-    classes
-};
-
-/// What the pass over ASCII needs of a character: symbol, class as the next one, what it makes runs with. Three bytes
-/// instead of a whole `Class` make the pass 15 % faster.
-#[derive(Clone, Copy)]
-pub(super) struct Traits {
-    symbol: u8,
-    of_four: u8,
-    run: u8,
-}
-
-impl Traits {
-    const fn of_class(class: Class) -> Traits {
-        Traits { symbol: class.symbol, of_four: class.of_four(), run: class.run }
-    }
-
-    /// Of a character that is ASCII.
-    #[inline]
-    pub(super) fn of_ascii(point: u32) -> Traits {
-        TRAITS.get(point as usize & 0x7F).copied().unwrap_or(Traits::of_class(Class::LINE_END))
-    }
-
-    #[inline]
-    pub(super) fn symbol(self) -> usize {
-        self.symbol.into()
-    }
-
-    #[inline]
-    pub(super) fn of_four(self) -> usize {
-        self.of_four.into()
-    }
-
-    /// The length of its run, up to 7, where the one before has this one.
-    #[inline]
-    pub(super) fn run_after(self, before: Traits, run: u32) -> u32 {
-        let goes_on = (CONTINUES >> (before.run * 8 + self.run)) & 1;
-        (run + 1).min(7) * u32::from(goes_on == 1)
-    }
-}
-
-impl From<Class> for Traits {
-    fn from(class: Class) -> Traits {
-        Traits::of_class(class)
-    }
-}
-
-const TRAITS: [Traits; 128] = {
-    let mut traits = [Traits::of_class(Class::LINE_END); 128];
-    let mut rest: &mut [Traits] = &mut traits;
-    let mut byte = 0;
-    while let Some((first, others)) = rest.split_first_mut() {
-        *first = Traits::of_class(Class::of_ascii(byte));
-        rest = others;
-        byte += 1;
-    }
-    traits
-};
-
-/// Whether a run goes on, as bits, eight for each kind of run before.
-const CONTINUES: u64 = {
-    let mut bits = 0;
-    let mut before = 0;
-    while before < 6 {
-        let mut here = 0;
-        while here < 6 {
-            bits |= (continues(before, here) as u64) << (before * 8 + here);
-            here += 1;
-        }
-        before += 1;
-    }
-    bits
-};
-
-const fn continues(before: u8, here: u8) -> bool {
-    matches!((before, here), (1 | 5, 1 | 5) | (2, 1 | 2 | 5) | (5, 2) | (3, 3) | (4, 4))
-}
-
 /// The writing system, by blocks of Unicode.
-const fn script(point: u32) -> u8 {
+pub(super) const fn script(point: u32) -> u8 {
     match point {
         0..0xC0 => 0,
         0xC0..0xDF => 1,
