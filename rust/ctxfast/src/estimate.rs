@@ -318,6 +318,9 @@ mod tests {
         }
     }
 
+    const PIECES: &str =
+        "([ -~]{0,70}|[aAb9 \n_.]{0,40}|(a{9}|A{8}|9{8}| {8})|[\u{80}-\u{24ff}]{0,5}|\\PC{0,9}){0,9}";
+
     /// What makes a run of each kind, breaks it, or goes on with it.
     fn runs() -> impl Strategy<Value = Vec<u32>> {
         let kinds = [
@@ -369,9 +372,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_the_twin(
-            text in "([ -~]{0,70}|[aAb9 \n_.]{0,40}|(a{9}|A{8}|9{8}| {8})|[\u{80}-\u{24ff}]{0,5}|\\PC{0,9}){0,9}",
-        ) {
+        fn as_the_twin(text in PIECES) {
             as_twin(&text.chars().map(u32::from).collect::<Vec<u32>>());
         }
 
@@ -379,6 +380,14 @@ mod tests {
         fn as_the_twin_where_stretches_meet(stretches in prop::collection::vec((runs(), lengths()), 0..7)) {
             let points = stretches.iter().flat_map(|(run, len)| run.iter().cycle().take(*len)).copied();
             as_twin(&points.collect::<Vec<u32>>());
+        }
+
+        #[test]
+        fn as_the_twin_where_few_are_not_ascii(text in prop::collection::vec(
+            prop_oneof![9 => "[ -~\n]", 1 => "\\PC|[\u{80}-\u{ff}]|[—→é中я]"],
+            0..600,
+        )) {
+            as_twin(&text.concat().chars().map(u32::from).collect::<Vec<u32>>());
         }
 
         #[test]

@@ -1,17 +1,20 @@
-//! The pass over ASCII, in blocks.
+//! The pass over text that is ASCII, or most of it, in blocks.
 //!
 //! Character by character the pass would be a chain: a run's length follows from the one before, the slot from that. In
 //! a block everything but the look-ups is computed for all characters side by side, in plain loops over bytes of which
 //! the compiler makes vector code. The length of a run is never counted: the table asks for 2, 4 and 7, so it is enough
 //! to know whether the run went on at the last 2, 4 and 7 characters, which are conjunctions of neighbours' bytes.
+//!
+//! Arrows, boxes, ticks and accents stand in most texts of agents, but far apart. To their neighbours in a block they
+//! are one more byte; what they cost themselves is looked up apart.
 
 #![expect(
     clippy::inline_always,
     reason = "a kernel of `dispatch.rs`: what is not inlined is not compiled for AVX2"
 )]
 
-use super::pass::Seam;
-use super::roles::{Roles, Runs};
+use super::pass::{Seam, is_ascii};
+use super::roles::{Role, Roles, Runs};
 use super::tables::{ASCII_SLOTS, SLOTS};
 
 /// Characters of a block. Longer ones are as fast; shorter ones clear less memory for a short text.
@@ -47,12 +50,14 @@ impl Block {
         }
     }
 
-    /// The sum of the slots of ASCII characters, as many as a block has or fewer, and the sum of their costs alone.
+    /// The sum of the slots of characters, as many as a block has or fewer, and the sum of their costs alone.
+    /// `strangers` says whether any of them is not ASCII.
     #[inline(always)]
     pub(super) fn sum<T: Copy + Into<u32>>(
         &mut self,
         seam: &mut Seam,
         units: &[T],
+        strangers: bool,
         table: &[u16; SLOTS],
     ) -> (u32, u32) {
         let strides = units.len().div_ceil(STRIDE);
@@ -60,12 +65,12 @@ impl Block {
             [*byte, ..] = unit.into().to_le_bytes();
         }
         self.classify(strides);
-        let (before, next) = (Roles::ALL.of(seam.before), Roles::ALL.of(seam.next));
-        [_, self.codes[0], ..] = before.left.to_le_bytes();
-        self.runs[0] = before.runs.goes_on;
+        self.put(0, Roles::ALL.of(seam.before));
         if let Some(last) = self.runs.get_mut(units.len() + 1) {
-            *last = next.runs.is;
+            *last = Roles::ALL.of(seam.next).runs.is;
         }
+        let mut costs = if strangers { self.strangers(seam, units, table) } else { 0 };
+        let mut all = costs;
         if let Some(flags) = self.goes_on.first_chunk_mut() {
             *flags = u64::MAX.checked_shl(64 - 8 * seam.run).unwrap_or(0).to_le_bytes();
         }
@@ -73,7 +78,6 @@ impl Block {
         if let Some(&flags) = self.goes_on.get(units.len()..).and_then(|flags| flags.first_chunk()) {
             seam.run = (u64::from_le_bytes(flags).leading_ones() / 8).min(7);
         }
-        let (mut all, mut costs) = (0, 0);
         let Some(table) = table.first_chunk::<ASCII_SLOTS>() else { return (0, 0) };
         for &slot in self.slots.iter().take(units.len()) {
             // the remainder is the slot itself, but tells the compiler that it is there
@@ -83,6 +87,45 @@ impl Block {
             costs += found & 0xFF;
         }
         (all, costs)
+    }
+
+    /// Puts in what is not ASCII. It costs nothing in the table's part for ASCII; what it costs in another is the
+    /// result.
+    #[inline(always)]
+    fn strangers<T: Copy + Into<u32>>(&mut self, seam: &Seam, units: &[T], table: &[u16; SLOTS]) -> u32 {
+        let mut costs = 0;
+        for (number, stride) in units.chunks(STRIDE).enumerate() {
+            if is_ascii(stride) {
+                continue;
+            }
+            // marked in bits, so that there is no branch for each character
+            let mut marks = 0_u32;
+            for (place, &unit) in stride.iter().enumerate() {
+                marks |= u32::from(unit.into() >= 128) << place;
+            }
+            while marks != 0 {
+                let place = number * STRIDE + marks.trailing_zeros() as usize;
+                marks &= marks - 1; // the lowest
+                let at = |place: usize| units.get(place).map(|&unit| unit.into());
+                let point = at(place).unwrap_or(0);
+                let before = at(place.wrapping_sub(1)).unwrap_or(seam.before);
+                let next = at(place + 1).unwrap_or(seam.next);
+                let role = Roles::ALL.of(point);
+                self.put(place + 1, role);
+                let slot = role.slot(point, Roles::ALL.of(before).left(before), Roles::ALL.of(next).right);
+                costs += u32::from(table.get(slot as usize).copied().unwrap_or(0) & 0xFF);
+            }
+        }
+        costs
+    }
+
+    /// Puts a character before a place.
+    #[inline(always)]
+    fn put(&mut self, place: usize, role: &Role) {
+        if let (Some(code), Some(runs)) = (self.codes.get_mut(place), self.runs.get_mut(place)) {
+            [_, *code, ..] = role.left.to_le_bytes();
+            *runs = role.runs.is;
+        }
     }
 
     /// What each character is.
@@ -110,9 +153,7 @@ impl Block {
         for (goes_on, (before, here)) in from_mut(&mut self.goes_on, BACK).iter_mut().zip(pairs).take(strides)
         {
             for (goes_on, (&before, &here)) in goes_on.iter_mut().zip(before.iter().zip(here)) {
-                // lower case goes on after upper case too
-                let before = before | (before & Runs::UPPER) << 1;
-                *goes_on = if before & here & Runs::ALL == 0 { 0 } else { 0xFF };
+                *goes_on = if Runs::go_on(before) & here == 0 { 0 } else { 0xFF };
             }
         }
         // `a` to `g`: whether it went on here, at the character before, and so on

@@ -2,11 +2,11 @@
 //!
 //! What makes a character Greek or Han also decides where in the table it is looked up and what it asks of its
 //! neighbours. Text changes between spaces, letters and signs all the time, and a branch that guesses wrong costs more
-//! than the look-up. So every character adds up the same terms, and its [`Role`] says which of them are nothing.
+//! than the look-up. So every character adds up the same terms, and its role says which of them are nothing.
 
 use super::blocks::STRIDE;
 use super::pass::{Seam, is_ascii};
-use super::roles::{Role, Roles, Runs};
+use super::roles::{Roles, low_16};
 use super::tables::SLOTS;
 
 /// Any characters: the sum of their slots, and of the costs alone.
@@ -27,38 +27,28 @@ fn one_by_one<T: Copy + Into<u32>, const ASCII: bool>(
     units: &[T],
     table: &[u16; SLOTS],
 ) -> (u32, u32) {
-    let left =
-        |point: u32, role: &Role| role.left | if ASCII { 0 } else { u64::from(point << 24 & role.letter) };
     let Some((&first, others)) = units.split_first() else { return (0, 0) };
     let mut point = first.into();
     let (mut before, mut here) = (Roles::ALL.of(seam.before), Roles::ALL.of(point));
-    let mut left_of = left(seam.before, before);
+    let mut left = before.left(seam.before);
     let (mut all, mut costs) = (0, 0);
     others.iter().map(|&unit| unit.into()).chain([seam.next]).for_each(|next_point| {
         let next = Roles::ALL.of(next_point);
-        let goes_on = before.runs.goes_on & here.runs.is & Runs::ALL != 0;
+        let goes_on = before.runs.goes_on & here.runs.is != 0;
         seam.run = if goes_on { (seam.run + 1).min(7) } else { 0 };
         let level = LEVELS.get(seam.run as usize).copied().unwrap_or(0);
-        let around = left_of + next.right;
-        let slot = here.start
-            + if ASCII {
-                level + low_16(around)
-            } else {
-                let place = point.wrapping_mul(here.spread.into()) >> 1 & u32::from(here.mask);
-                place + (level & here.level) + low_16(around >> here.sort)
-            };
+        let slot = if ASCII {
+            here.start + low_16(left + next.right) + level
+        } else {
+            here.slot(point, left, next.right) + (level & here.level)
+        };
         let found = u32::from(table.get(slot as usize).copied().unwrap_or(0));
         all += found;
         costs += found & 0xFF;
-        left_of = left(point, here);
+        left = if ASCII { here.left } else { here.left(point) };
         (point, before, here) = (next_point, here, next);
     });
     (all, costs)
-}
-
-fn low_16(fields: u64) -> u32 {
-    let [low, high, ..] = fields.to_le_bytes();
-    u16::from_le_bytes([low, high]).into()
 }
 
 /// 2^16 times the level of a run that went on so often: 1 from 2 on, 2 from 4 on, 3 from 7 on.

@@ -1,5 +1,4 @@
-//! The pass over a text: stretches of ASCII in blocks, anything else, and what is shorter than a
-//! stride, character by character.
+//! The pass over a text, piece by piece: what is mostly ASCII as blocks, the rest and short texts by the character.
 
 #![expect(
     clippy::inline_always,
@@ -14,6 +13,9 @@ use crate::dispatch::{self, Kernel};
 
 /// What stands before and behind a text.
 const LINE_END: u32 = b'\n' as u32;
+
+/// A block pays where at most one of so many characters is not ASCII.
+const FEW: usize = 3;
 
 /// The sums of a text.
 pub(super) fn sums<T: Copy + Into<u32>>(units: &[T], slots: &[u16; SLOTS]) -> Sums {
@@ -41,14 +43,11 @@ impl<T: Copy + Into<u32>> Kernel for Pass<'_, T> {
         let mut block = None;
         let mut rest = self.units;
         while !rest.is_empty() {
-            let (ascii, len) = match ascii_prefix(rest) {
-                0 => (false, mixed_prefix(rest)),
-                len => (true, len),
-            };
-            let Some((units, others)) = rest.split_at_checked(len) else { break };
+            let Some((units, others)) = rest.split_at_checked(rest.len().min(BLOCK)) else { break };
             seam.next = others.first().map_or(LINE_END, |&unit| unit.into());
-            let found = if ascii {
-                block.get_or_insert_with(Block::new).sum(&mut seam, units, self.slots)
+            let strangers = not_ascii(units);
+            let found = if units.len() >= STRIDE && strangers <= units.len() / FEW {
+                block.get_or_insert_with(Block::new).sum(&mut seam, units, strangers > 0, self.slots)
             } else {
                 mixed::sum(&mut seam, units, self.slots)
             };
@@ -83,28 +82,17 @@ impl Seam {
     const START: Seam = Seam { before: LINE_END, run: 0, next: LINE_END };
 }
 
-/// How many characters from the start are ASCII, up to a block; 0 where there is not a stride of them.
+/// How many characters are not ASCII.
 #[inline(always)]
-fn ascii_prefix<T: Copy + Into<u32>>(units: &[T]) -> usize {
-    if units.len() < STRIDE {
-        return 0;
-    }
-    let units = units.get(..BLOCK).unwrap_or(units);
-    let (strides, rest) = units.as_chunks::<STRIDE>();
-    let whole = strides.iter().take_while(|stride| is_ascii(*stride)).count();
-    if whole == strides.len() && is_ascii(rest) { units.len() } else { whole * STRIDE }
-}
-
-/// How many characters there are, up to a block, before a stride of ASCII.
-#[inline(always)]
-fn mixed_prefix<T: Copy + Into<u32>>(units: &[T]) -> usize {
-    let units = units.get(..BLOCK).unwrap_or(units);
-    let (strides, _) = units.as_chunks::<STRIDE>();
-    let whole = strides.iter().take_while(|stride| !is_ascii(*stride)).count();
-    if whole == strides.len() { units.len() } else { whole * STRIDE }
+fn not_ascii<T: Copy + Into<u32>>(units: &[T]) -> usize {
+    // most often there are none, which is known faster
+    if is_ascii(units) { 0 } else { units.iter().filter(|&&unit| unit.into() >= 128).count() }
 }
 
 #[inline(always)]
 pub(super) fn is_ascii<T: Copy + Into<u32>>(units: &[T]) -> bool {
-    units.iter().fold(0, |all, &unit| all | unit.into()) < 128
+    // in strides, so that they are compared in vectors of their own width
+    let (strides, rest) = units.as_chunks::<STRIDE>();
+    let all = |units: &[T]| units.iter().fold(0, |all, &unit| all | unit.into()) < 128;
+    strides.iter().all(|stride| all(stride)) && all(rest)
 }

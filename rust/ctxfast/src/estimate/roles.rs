@@ -44,29 +44,48 @@ pub(super) struct Runs {
 impl Runs {
     pub(super) const UPPER: u8 = 1;
     pub(super) const LOWER: u8 = 1 << 1;
-    /// letters that are not ASCII
-    pub(super) const OTHERS: u8 = 1 << 2;
-    pub(super) const SPACE: u8 = 1 << 3;
-    pub(super) const DIGIT: u8 = 1 << 4;
-    pub(super) const ALL: u8 = (1 << 5) - 1;
+    pub(super) const SPACE: u8 = 1 << 2;
+    pub(super) const DIGIT: u8 = 1 << 3;
+    pub(super) const ALL: u8 = (1 << 4) - 1;
     /// The two bits of [`Class::of_four`].
     pub(super) const NEXT_HIGH: u8 = 1 << 6;
     pub(super) const NEXT_LOW: u8 = 1 << 7;
 
     const fn of(class: Class) -> Runs {
-        let (is, goes_on) = match class.run {
-            1 => (Runs::LOWER, Runs::LOWER | Runs::OTHERS),
-            2 => (Runs::UPPER, Runs::UPPER | Runs::LOWER | Runs::OTHERS),
-            3 => (Runs::DIGIT, Runs::DIGIT),
-            4 => (Runs::SPACE, Runs::SPACE),
-            5 => (Runs::OTHERS, Runs::UPPER | Runs::LOWER | Runs::OTHERS),
-            _ => (0, 0),
+        let is = match class.run {
+            1 => Runs::LOWER,
+            2 => Runs::UPPER,
+            3 => Runs::DIGIT,
+            4 => Runs::SPACE,
+            // letters that are not ASCII go on with either case, and either with them
+            5 => Runs::UPPER | Runs::LOWER,
+            _ => 0,
         };
+        let goes_on = Runs::go_on(is);
         Runs { is: is | (class.of_four() & 1) << 7 | (class.of_four() & 2) << 5, goes_on }
+    }
+
+    /// What a character can go on with that is `is`: lower case goes on after upper case too, but not the reverse.
+    #[inline(always)]
+    pub(super) const fn go_on(is: u8) -> u8 {
+        (is | (is & Runs::UPPER) << 1) & Runs::ALL
     }
 }
 
 impl Role {
+    /// What it adds to the slot of the next character.
+    #[inline(always)]
+    pub(super) fn left(&self, point: u32) -> u64 {
+        self.left | u64::from(point << 24 & self.letter)
+    }
+
+    /// The slot, but for the level of a run, of a character between two others.
+    #[inline(always)]
+    pub(super) fn slot(&self, point: u32, left: u64, right: u64) -> u32 {
+        let place = point.wrapping_mul(self.spread.into()) >> 1 & u32::from(self.mask);
+        self.start + place + low_16((left + right) >> self.sort)
+    }
+
     const fn of(class: Class) -> Role {
         let (start, spread, mask, sort) = match class.sort() {
             Sort::Ascii => (code(class) as u32, 0, 0, 0),
@@ -96,6 +115,12 @@ impl Role {
     }
 }
 
+#[inline(always)]
+pub(super) fn low_16(fields: u64) -> u32 {
+    let [low, high, ..] = fields.to_le_bytes();
+    u16::from_le_bytes([low, high]).into()
+}
+
 /// A character as ASCII before or at a slot: digits are one, and what is not ASCII takes the place of other digits.
 const fn code(class: Class) -> u8 {
     match class.symbol {
@@ -104,6 +129,11 @@ const fn code(class: Class) -> u8 {
         _ if class.is_ascii() => class.point.to_le_bytes()[0],
         _ => b'7',
     }
+}
+
+/// Whether no ASCII character has this code.
+pub(super) const fn is_other(code: u8) -> bool {
+    matches!(code, b'1'..=b'9')
 }
 
 /// The inverse of [`code`]: of 96 symbols.

@@ -1,8 +1,8 @@
 //! The table of a family as the pass over a text reads it.
 //!
-//! The compressed form has 96 symbols of ASCII, costs and registers apart, and no gaps. Here cost and register of a slot
-//! lie side by side, so that one look-up reads both; ASCII characters stand for themselves; and what stands before a
-//! character is told by the same bits for every character. There are four parts, one after another; from the highest
+//! The compressed form has 96 symbols of ASCII, costs and registers apart, and no gaps. Here cost and register of a
+//! slot lie side by side, so that one look-up reads both; ASCII characters stand for themselves; and what stands before
+//! a character is told by the same bits for every character. There are four parts, one after another; from the highest
 //! bit to the lowest, the slots within them are
 //!
 //! | part | bits | what they say |
@@ -79,10 +79,11 @@ impl Table {
         let symbols: Vec<usize> = (0..128).map(|code| roles::symbol(code).into()).collect();
         for (level, high) in (0..4).flat_map(|level| [(level, 0), (level, 2)]) {
             for (before, low) in symbols.iter().flat_map(|before| [(before, 0), (before, 1)]) {
-                slots.extend(symbols.iter().map(|here| {
+                slots.extend((0..128).zip(&symbols).map(|(code, here)| {
                     let place = ((before * 96 + here) * 4 + level) * 4 + high + low;
-                    let at = |bytes: &[u8]| bytes.get(place).copied().unwrap_or(0);
-                    slot(at(packed.ascii), at(packed.registers))
+                    // what is not ASCII costs nothing here: it has a part of its own
+                    let at = |bytes: &[u8]| bytes.get(place).copied().filter(|_| !roles::is_other(code));
+                    slot(at(packed.ascii).unwrap_or(0), at(packed.registers).unwrap_or(0))
                 }));
             }
         }
