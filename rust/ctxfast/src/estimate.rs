@@ -222,7 +222,6 @@ fn least_tokens(text: Text) -> f64 {
 
 /// No tokenizer has tokens of more characters on average but for white space, not even of text that repeats itself.
 const CHARS_OF_TOKEN: f64 = 12.0;
-}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
