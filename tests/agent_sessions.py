@@ -19,8 +19,8 @@ from strategies import (
     MISSING,
     Message,
     Pair,
+    additive_counters,
     assistant_messages,
-    counters,
     edited,
     edits,
     joined,
@@ -492,7 +492,7 @@ plain_counters: SearchStrategy[Pair] = st.sampled_from(
         same(words_of),
     ]
 )
-pruning_counters: SearchStrategy[Pair] = often((3, plain_counters), (1, counters))
+pruning_counters: SearchStrategy[Pair] = often((3, plain_counters), (1, additive_counters))
 """Counters of which most give an output more tokens than its stub."""
 
 WORDS_OF_NAMES = ("", "", "x", "mcp__fs__", "My", "ไทย", "_")

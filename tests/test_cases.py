@@ -150,9 +150,6 @@ CALLS: dict[str, Callable[[Case], Any]] = {
     "should_compact": should_compact,
 }
 
-# The flat default counts all characters alike: below the bounds for text of few characters per token.
-NEEDS_CLASSES = {"30-cjk-undercount", "34-base64-text-undercount"}
-
 # Parts of a call that exists which do not exist yet; `None`: for every property of the case.
 NOT_YET: dict[tuple[str, str | None], str] = {
     ("17-first-must-be-user", "reports:dropped"): "the report of fit_to_budget",
@@ -378,17 +375,12 @@ def test_case(case: Case, expected: str) -> None:
             raise
         run.error = error
     name, _, argument = expected.partition(":")
-    if case["file"] in NEEDS_CLASSES:
-        with pytest.raises(AssertionError):  # when it holds, the name comes off the list
-            PROPERTIES[name](run, argument)
-        pytest.skip("needs the class-aware estimator")
     PROPERTIES[name](run, argument)
 
 
 @pytest.mark.skipif(not CASES, reason="no shared data")
 def test_what_waits_is_still_there() -> None:
     files = {case["file"] for case in CASES}
-    assert files >= NEEDS_CLASSES
     assert files >= {file for file, _ in NOT_YET}
 
 

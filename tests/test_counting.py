@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import ctxfast.counting
+import ctxfast.models
 from ctxfast import (
     BudgetError,
     EstimatorConfig,
@@ -18,6 +21,7 @@ from ctxfast import (
     MessageValueError,
     TokenCounter,
     count_tokens,
+    model_info,
 )
 
 FLAT = TokenCounter.flat(EstimatorConfig())  # 4.0 characters per token, rounded up
@@ -173,11 +177,12 @@ def test_seed_rules() -> None:
 
 
 def test_default_counter() -> None:
-    """2.5 characters per token, rounded up for each message."""
+    """The estimate for OpenAI's models: totals are raised by 3 %."""
     default = TokenCounter.default()
-    assert default == TokenCounter.flat(EstimatorConfig(chars_per_token=2.5))
-    assert default.message(USER) == 10
-    assert count_tokens([USER, CALL, RESULT]) == 10 + 22 + 9  # 25, 53 and 22 characters
+    assert default == TokenCounter.estimator("o200k") == TokenCounter.estimator()
+    counts = [default.message(message) for message in (USER, CALL, RESULT)]
+    assert counts == [8, 12, 6]
+    assert count_tokens([USER, CALL, RESULT]) == default.messages([USER, CALL, RESULT]) == 27  # 26 * 1.03 = 26.78
 
 
 def test_picoclaw() -> None:
@@ -269,9 +274,13 @@ COUNTERS = [
     TokenCounter.flat(EstimatorConfig()),
     TokenCounter.flat(EstimatorConfig.seed_rules()),
     TokenCounter.flat(EstimatorConfig(chars_per_token=3.7, rounding="down", unit="bytes", media_tokens=0)),
-    TokenCounter.estimator("o200k"),
     TokenCounter.estimator("claude_v47"),
+    TokenCounter.estimator("o200k", safety=0.5),
+    TokenCounter.estimator("o200k", safety=0.99),
     TokenCounter.estimator("o200k", message_overhead=3, media_tokens=0),
+    TokenCounter.for_model("gpt-5"),
+    TokenCounter.for_model("claude-opus-4-7", safety=0.95),
+    TokenCounter.for_model(replace(model_info("gpt-5"), context_window=1_000, scale=1.1)),
     TokenCounter.from_callable(len),
     TokenCounter.from_callable(words, message_overhead=3, media_tokens=0),
 ]
@@ -293,17 +302,18 @@ def test_a_counter_is_a_value(counter: TokenCounter) -> None:
 def test_repr_is_the_call_that_makes_it() -> None:
     assert repr(TokenCounter.default()) == "TokenCounter.default()"
     assert repr(TokenCounter.picoclaw("4.0")) == "TokenCounter.picoclaw('4.0')"
-    for counter in COUNTERS[:9]:
-        made = eval(repr(counter), {"TokenCounter": TokenCounter, "EstimatorConfig": EstimatorConfig})
+    names = {"TokenCounter": TokenCounter, **vars(ctxfast.counting), **vars(ctxfast.models)}
+    for counter in COUNTERS[:-2]:  # a function's repr is no expression
+        made = eval(repr(counter), names)
         assert made == counter
 
 
 def test_count_tokens() -> None:
     """One call for a text, a message or a list; with the default counter unless another is given."""
-    assert count_tokens("Hello, world!") == 6  # 13 / 2.5 = 5.2
-    assert count_tokens(USER) == 10
-    assert count_tokens([USER, USER]) == 20
-    assert count_tokens([USER], tools=[TOOL]) == 10 + 26  # 65 / 2.5
+    assert count_tokens("Hello, world!") == 4
+    assert count_tokens(USER) == 8
+    assert count_tokens([USER, USER]) == 17  # 16 * 1.03
+    assert count_tokens([USER], tools=[TOOL]) == 25  # (8 + 16) * 1.03 = 24.72
     assert count_tokens([USER], counter=FLAT) == 7
 
 

@@ -356,7 +356,7 @@ def call_with_message(message: Any) -> None:
         ledger = API.TokenLedger(counter, [{"role": "user"}])
         guarded(ledger.append, message)
         guarded(ledger.replace, 0, message)
-        assert ledger.total() == sum(ledger.tokens(index) for index in range(len(ledger)))
+        assert ledger.total() >= sum(ledger.tokens(index) for index in range(len(ledger)))
     guarded(compat.EstimateMessageTokens, message)
     step = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}
     call_with_messages([message])

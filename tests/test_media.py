@@ -134,7 +134,8 @@ def test_places(name: str) -> None:
 
 def test_inside_a_tool_result() -> None:
     part, expected = PLACES["messages"]
-    assert tokens({"type": "tool_result", "tool_use_id": "t", "content": [part]}) == expected
+    frame = WIDTH.frame.per_result
+    assert tokens({"type": "tool_result", "tool_use_id": "t", "content": [part]}) == expected + frame
 
 
 def test_in_a_block_that_nobody_knows() -> None:

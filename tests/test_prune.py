@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from cases import by_length
+from cases import by_length, two_and_a_half
 
 import ctxfast
 from ctxfast import BudgetError, CachePrices, PrunePolicy
@@ -538,7 +538,10 @@ def test_reports_are_plain_data() -> None:
 
 def test_the_table() -> None:
     pruned = ctxfast.prune_tool_outputs(
-        session(*(step(number) for number in range(5))), protected_tokens=0, prices=None
+        session(*(step(number) for number in range(5))),
+        protected_tokens=0,
+        prices=None,
+        counter=two_and_a_half(ctxfast),
     )
     lines = str(pruned.report).split("\n")
     assert lines[0].startswith(

@@ -38,7 +38,7 @@ from agent_sessions import (
 from cases import pairing
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from strategies import Message, Pair, Record, as_object, json_values, same, short_texts
+from strategies import Message, Pair, Record, as_object, counters, json_values, same, short_texts
 from test_reference import any_place, junk, outcome, spoilt
 
 import ctxfast
@@ -155,7 +155,7 @@ def unwrapped(value: Any) -> Any:
 
 
 @SOME
-@given(sessions, kinds_of_objects, pruning_options, pruning_counters)
+@given(sessions, kinds_of_objects, pruning_options, st.one_of(pruning_counters, counters))
 def test_the_core_gives_what_the_reference_gives(
     messages: list[Message], kind: tuple[str, ...] | None, options: Options, pair: Pair
 ) -> None:
@@ -197,7 +197,7 @@ def test_errors_are_those_of_the_reference(messages: list[Message], place: int, 
 
 
 @SOME
-@given(sessions, kinds_of_objects, pruning_options, pruning_counters)
+@given(sessions, kinds_of_objects, pruning_options, st.one_of(pruning_counters, counters))
 def test_only_old_outputs_are_changed(
     messages: list[Message], kind: tuple[str, ...] | None, options: Options, pair: Pair
 ) -> None:

@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from cases import by_length, check_tail, counters, talk
+from cases import by_length, check_tail, counters, talk, two_and_a_half
 
 import ctxfast
 from ctxfast import BudgetError, EstimatorConfig, MessageTypeError, MessageValueError
@@ -230,8 +230,11 @@ def test_other_counters(package: ModuleType) -> None:
     flat = counters(package).flat(EstimatorConfig())  # 52 / 4 = 13 for each message
     tail = package.select_fresh_tail(messages, 26, counter=flat)
     assert (tail.start, tail.tokens) == (2, 26)
-    tail = package.select_fresh_tail(messages, 26)  # 52 / 2.5 = 20.8 by the default counter: 21
+    tail = package.select_fresh_tail(messages, 26, counter=two_and_a_half(package))  # 52 / 2.5 = 20.8: 21
     assert (tail.start, tail.pinned, tail.tokens, tail.over_budget) == (3, (2,), 42, True)
+    tail = package.select_fresh_tail(messages, 33)  # the default counter: 16 for each message, and 3 % of both
+    assert (tail.start, tail.pinned, tail.tokens, tail.over_budget) == (2, (), 33, False)
+    assert package.select_fresh_tail(messages, 32).over_budget
     assert package.select_fresh_tail(messages).messages == messages  # 8,000 without a budget
 
 

@@ -472,7 +472,8 @@ def test_equal_counters_count_alike_and_others_differ() -> None:
             assert (one != other) == (one is not other)
     assert TokenCounter.picoclaw("4.0") == TokenCounter.flat(EstimatorConfig(unit="mixed"))
     assert hash(TokenCounter.picoclaw("4.0")) == hash(TokenCounter.flat(EstimatorConfig(unit="mixed")))
-    assert TokenCounter.default() == TokenCounter.flat(EstimatorConfig(chars_per_token=2.5))
+    assert TokenCounter.default() == TokenCounter.estimator("o200k")
+    assert hash(TokenCounter.default()) == hash(TokenCounter.estimator("o200k"))
     assert TokenCounter.flat(EstimatorConfig(chars_per_token=4)) == TokenCounter.flat(EstimatorConfig())
     assert hash(TokenCounter.flat(EstimatorConfig(chars_per_token=4))) == hash(TokenCounter.flat(EstimatorConfig()))
     for stranger in (None, 5, "TokenCounter.default()", len, reference.default_counter()):

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from cases import by_length, check_tail, counters, get, load_vectors, pairing, splits_a_pair
+from cases import by_length, check_tail, counters, get, load_vectors, pairing, splits_a_pair, two_and_a_half
 
 import ctxfast
 from ctxfast import PrunePolicy, compat
@@ -28,7 +28,7 @@ REPROS: list[Entry] = load_vectors("picoclaw_issue_repros.json")
 
 def three_counters(package: ModuleType) -> list[Any]:
     make = counters(package)
-    return [make.picoclaw("2.5"), make.picoclaw("4.0"), make.default()]
+    return [make.picoclaw("2.5"), make.picoclaw("4.0"), two_and_a_half(package)]
 
 
 def named(entries: list[Entry], key: str = "name") -> pytest.MarkDecorator:
@@ -264,7 +264,7 @@ def test_first_message_rewritten(package: ModuleType) -> None:
     messages = repro("first_message_rewritten")["messages"]
     before = copy.deepcopy(messages)
     for budget in range(1, 60):
-        tail = package.select_fresh_tail(messages, budget, min_turns=0, counter=counters(package).default())
+        tail = package.select_fresh_tail(messages, budget, min_turns=0, counter=two_and_a_half(package))
         assert all(any(kept is message for message in messages) for kept in tail.messages)
     assert messages == before
 
@@ -273,7 +273,7 @@ def test_fresh_tail_over_budget(package: ModuleType) -> None:
     entry = repro("fresh_tail_over_budget")
     messages, expect = entry["messages"], entry["expect"]
     usable = 131_072 - 32_768
-    counter = counters(package).default()  # a turn: 21 + a step with a result of 16,006 + 21
+    counter = two_and_a_half(package)  # a turn: 21 + a step with a result of 16,006 + 21
     budget = package.fresh_tail_budget(usable)
     assert budget == 8_000
     tail = package.select_fresh_tail(messages, budget, counter=counter)

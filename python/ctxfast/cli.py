@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = report(options)
     except OSError as error:
         return fail(f"cannot read {options.file}: {error.strerror or error}")
-    except (ctxfast.CtxfastError, MemoryError) as error:
+    except (ctxfast.CtxfastError, MemoryError, ValueError) as error:
         return fail(str(error) or type(error).__name__)
     return write(text)
 
@@ -56,7 +56,10 @@ def make_parser() -> argparse.ArgumentParser:
         "JSON or JSON Lines",
     )
     command.add_argument(
-        "--window", type=positive, default=128_000, metavar="N", help="the model's context window in tokens (128000)"
+        "--model", metavar="NAME", help="count as this model does, in its window: claude-sonnet-4-5 (else: as GPT-4o)"
+    )
+    command.add_argument(
+        "--window", type=positive, metavar="N", help="the context window in tokens (the model's, or 128000)"
     )
     command.add_argument("--all", action="store_true", help="show what came before the last compaction too")
     command.add_argument("--index", type=int, metavar="N", help="which conversation of a file with several, from 0")
@@ -82,13 +85,21 @@ def report(options: argparse.Namespace) -> str:
     """The text of the command `report`."""
     log = load(options.file, options.format, index=options.index)
     messages = log.history if options.all else log.messages
-    described = describe(messages, window=options.window)
+    counter, window = ctxfast.TokenCounter.default(), 128_000
+    if options.model is not None:
+        model = ctxfast.model_info(options.model)
+        if not model.known:
+            raise ValueError(
+                f"model: {model.name!r} is not in the table; nearest: {', '.join(model.nearest) or 'none'}"
+            )
+        counter, window = ctxfast.TokenCounter.for_model(model), model.context_window or window
+    described = describe(messages, counter=counter, window=options.window or window)
     if options.json:
-        return json.dumps(as_dict(options.file, log, described), indent=2)
-    return "\n".join([*head(options.file, log, len(messages)), "", str(described)])
+        return json.dumps(as_dict(options.file, log, described, counter), indent=2)
+    return "\n".join([*head(options.file, log, len(messages), counter), "", str(described)])
 
 
-def as_dict(file: str, log: Log, described: Overview) -> dict[str, Any]:
+def as_dict(file: str, log: Log, described: Overview, counter: ctxfast.TokenCounter) -> dict[str, Any]:
     """The report and the facts about the file, for programs."""
     return {
         "file": file,
@@ -98,12 +109,12 @@ def as_dict(file: str, log: Log, described: Overview) -> dict[str, Any]:
         "damaged": [damage._asdict() for damage in log.damaged],
         "glued": log.glued,
         "skipped": log.skipped,
-        "apart": apart(log),
+        "apart": apart(log, counter),
         "report": described.as_dict(),
     }
 
 
-def head(file: str, log: Log, shown: int) -> Iterator[str]:
+def head(file: str, log: Log, shown: int, counter: ctxfast.TokenCounter) -> Iterator[str]:
     """The facts about the file, one in each line."""
     yield f"{printable(file)} ({log.form})"
     if log.compactions:
@@ -113,7 +124,7 @@ def head(file: str, log: Log, shown: int) -> Iterator[str]:
             yield f"compacted {times}: {shown} of {len(log.history)} messages are still sent; --all shows all"
         else:
             yield f"compacted {times}, before message {', '.join(map(str, log.compactions))} of {shown}"
-    counted = [f"{name} {tokens:,} tokens" for name, tokens in apart(log).items()]
+    counted = [f"{name} {tokens:,} tokens" for name, tokens in apart(log, counter).items()]
     if counted:
         yield f"not in the list: {', '.join(counted)}"
     if log.damaged:
@@ -130,9 +141,8 @@ def head(file: str, log: Log, shown: int) -> Iterator[str]:
         yield f"skipped, no messages: {', '.join(kinds)}{f', {more:,} other' if more else ''}"
 
 
-def apart(log: Log) -> dict[str, int]:
+def apart(log: Log, counter: ctxfast.TokenCounter) -> dict[str, int]:
     """Tokens of what the log keeps beside the messages."""
-    counter = ctxfast.TokenCounter.default()
     tokens = {}
     if log.system:
         tokens["system prompt"] = counter.content(log.system)
