@@ -7,11 +7,10 @@ from collections.abc import Callable
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-import ctxfast
 from benches import floor, plain_loop
 from benches.conftest import Transcripts
+from benches.counters import FLAT, REFERENCE
 from benches.transcripts import Message, Storage, from_json_lines
-from ctxfast import reference
 
 
 def c_floor(messages: list[Message]) -> int:
@@ -22,10 +21,10 @@ def c_floor(messages: list[Message]) -> int:
 
 
 CONTENDERS: dict[str, Callable[[list[Message]], int]] = {
-    "ctxfast": ctxfast.count_tokens,
+    "ctxfast": FLAT.messages,
     "c-floor": c_floor,
     "python-loop": plain_loop.count,
-    "reference": reference.count_tokens,
+    "reference": REFERENCE.messages,
 }
 
 

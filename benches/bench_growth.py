@@ -10,9 +10,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import ctxfast
 from benches.conftest import Transcripts
+from benches.counters import FLAT
 from benches.transcripts import Message
 
-COUNTER = ctxfast.TokenCounter.default()
 ALL = 10**9  # a budget that nothing exceeds: the whole list is walked
 
 
@@ -22,18 +22,18 @@ def text(n_messages: int) -> str:
 
 
 FUNCTIONS: dict[str, Callable[[list[Message]], object]] = {
-    "count_tokens": ctxfast.count_tokens,
-    "fits": lambda messages: COUNTER.fits(messages, ALL),
-    "head": lambda messages: COUNTER.head(text(len(messages)), 200 * len(messages)),
-    "tail": lambda messages: COUNTER.tail(text(len(messages)), 200 * len(messages)),
+    "count": FLAT.messages,
+    "fits": lambda messages: FLAT.fits(messages, ALL),
+    "head": lambda messages: FLAT.head(text(len(messages)), 200 * len(messages)),
+    "tail": lambda messages: FLAT.tail(text(len(messages)), 200 * len(messages)),
     "atoms": ctxfast.atoms,
     "turn_starts": ctxfast.turn_starts,
     "step_starts": ctxfast.step_starts,
     "safe_cuts": ctxfast.safe_cuts,
     "find_safe_cut": lambda messages: ctxfast.find_safe_cut(messages, len(messages) // 2),
     "validate": ctxfast.validate,
-    "select_fresh_tail": lambda messages: ctxfast.select_fresh_tail(messages, 8_000),
-    "select_fresh_tail all": lambda messages: ctxfast.select_fresh_tail(messages, ALL).messages,
+    "select_fresh_tail": lambda messages: ctxfast.select_fresh_tail(messages, 8_000, counter=FLAT),
+    "select_fresh_tail all": lambda messages: ctxfast.select_fresh_tail(messages, ALL, counter=FLAT).messages,
 }
 
 

@@ -9,11 +9,12 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import ctxfast
 from benches.conftest import Transcripts
+from benches.counters import FLAT
 from benches.transcripts import Message, from_json_lines
 from ctxfast import TokenCounter, TokenLedger, reference
 
 BUDGET = 8_000
-COUNTERS = {"flat": TokenCounter.default(), "estimator": TokenCounter.estimator("o200k")}
+COUNTERS = {"flat": FLAT, "estimator": TokenCounter.estimator("o200k")}
 
 
 @pytest.mark.parametrize("name", COUNTERS)

@@ -20,6 +20,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benches import plain_loop
 from benches.conftest import Transcripts
+from benches.counters import FLAT
 from benches.transcripts import Message, with_recent_turns
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # without it `import litellm` fetches a table
@@ -96,6 +97,7 @@ def litellm_trim(messages: list[Message]) -> Call:
 
 COUNTS: dict[str, Callable[[list[Message]], Call]] = {
     "ctxfast": lambda messages: lambda: ctxfast.count_tokens(messages),
+    "ctxfast, flat": lambda messages: lambda: FLAT.messages(messages),
     "langchain objects": langchain_count,
     "langchain dicts": langchain_count_dicts,
     "haystack objects": haystack_count,
@@ -103,6 +105,7 @@ COUNTS: dict[str, Callable[[list[Message]], Call]] = {
 }
 TRIMS: dict[str, Callable[[list[Message]], Call]] = {
     "ctxfast": lambda messages: lambda: ctxfast.select_fresh_tail(messages, BUDGET).messages,
+    "ctxfast, flat": lambda messages: lambda: ctxfast.select_fresh_tail(messages, BUDGET, counter=FLAT).messages,
     "langchain objects": langchain_trim,
     "haystack objects": haystack_trim,
     "litellm dicts, exact": litellm_trim,

@@ -10,6 +10,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import ctxfast
 from benches.conftest import Transcripts
+from benches.counters import REFERENCE, flat
 from benches.transcripts import Message, with_recent_turns
 from ctxfast import reference
 
@@ -44,8 +45,9 @@ def test_select_fresh_tail_reference(
 
 def measure(benchmark: BenchmarkFixture, module: ModuleType, size: int, name: str, messages: list[Message]) -> None:
     benchmark.group = f"fresh tail {size}, {name}"
-    tail = module.select_fresh_tail(messages, BUDGET)
-    assert facts(tail) == facts(reference.select_fresh_tail(messages, BUDGET))
+    counter = flat(module)
+    tail = module.select_fresh_tail(messages, BUDGET, counter=counter)
+    assert facts(tail) == facts(reference.select_fresh_tail(messages, BUDGET, counter=REFERENCE))
     # Looked at without being kept: what lies between the cut and the oldest message that is pinned.
     benchmark.extra_info["skipped"] = tail.start - tail.pinned[0]
-    benchmark(module.select_fresh_tail, messages, BUDGET)
+    benchmark(module.select_fresh_tail, messages, BUDGET, counter=counter)

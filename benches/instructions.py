@@ -36,9 +36,9 @@ def workload(contender: str, transcript: str, calls: int) -> None:
 def counter(contender: str) -> Callable[[list[dict[str, Any]]], int]:
     # Imported here: a contender pays only for its own imports.
     if contender == "ctxfast":
-        import ctxfast
+        from benches.counters import FLAT
 
-        count: Callable[[list[dict[str, Any]]], int] = ctxfast.count_tokens
+        count: Callable[[list[dict[str, Any]]], int] = FLAT.messages
         return count
     if contender == "loop":
         from benches import plain_loop

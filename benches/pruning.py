@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import ctxfast
+from benches.counters import FLAT, flat
 from benches.transcripts import Message
 from ctxfast import CachePrices, reference
 from ctxfast.reference.pruning import Edit, Report
@@ -25,7 +26,7 @@ class Case:
     options: dict[str, Any]
 
     def prune(self, module: ModuleType) -> Any:
-        return module.prune_tool_outputs(self.messages, **self.options)
+        return module.prune_tool_outputs(self.messages, counter=flat(module), **self.options)
 
 
 def commit(_: ModuleType, messages: list[Message]) -> Case:
@@ -67,10 +68,10 @@ def agreed(scenario: str, messages: list[Message]) -> tuple[Case, Any]:
     report = pruned.report
     assert report.changed == (scenario not in DECISIONS)
     assert any(edit.new for edit in report.items) == (scenario in COMMITS)
-    assert report.before == ctxfast.count_tokens(case.messages)
-    assert report.after == ctxfast.count_tokens(pruned.messages)
+    assert report.before == FLAT.messages(case.messages)
+    assert report.after == FLAT.messages(pruned.messages)
     assert report.after < report.before if report.changed else pruned.messages == case.messages
-    again = ctxfast.prune_tool_outputs(pruned.messages, **case.options | {"previous": None})
+    again = ctxfast.prune_tool_outputs(pruned.messages, counter=FLAT, **case.options | {"previous": None})
     assert again.messages == pruned.messages
     assert not again.report.changed
     if len(messages) <= MOST_FOR_REFERENCE:

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import ctxfast
 from benches import floor, imports, plain_loop
+from benches.counters import FLAT, REFERENCE
 from benches.pruning import COMMITS, DECISIONS, agreed
 from benches.timing import interleaved
 from benches.transcripts import Message, Shape, Storage, from_json_lines, make_transcript, with_recent_turns
@@ -66,12 +67,12 @@ def report_counts(sizes: list[int]) -> None:
 
     def line(name: str, messages: list[Message], *, cold: bool = False) -> None:
         """One row, once all agree."""
-        contenders: dict[str, Count] = {"ctxfast": ctxfast.count_tokens, "loop": plain_loop.count}
+        contenders: dict[str, Count] = {"ctxfast": FLAT.messages, "loop": plain_loop.count}
         if module:
             contenders["floor"] = module.count
         slow: dict[str, Count] = {}
         if len(messages) <= MOST_FOR_REFERENCE:
-            slow["reference"] = reference.count_tokens
+            slow["reference"] = REFERENCE.messages
         expected = plain_loop.count(messages)
         for contender, count in (contenders | slow).items():
             assert count(messages) == expected, contender
@@ -105,7 +106,7 @@ def report_storages(sizes: list[int]) -> None:
     for size in sizes:
         for shape, label in SHAPES.items():
             transcripts = {storage: make_transcript(size, storage=storage, shape=shape) for storage in STORAGES}
-            times = interleaved({key: partial(ctxfast.count_tokens, ms) for key, ms in transcripts.items()})
+            times = interleaved({key: partial(FLAT.messages, ms) for key, ms in transcripts.items()})
             chars = {storage: characters(messages) for storage, messages in transcripts.items()}
             shares = [times.ratio("ascii", key) * chars[key] / chars["ascii"] for key in STORAGES[1:]]
             row(f"{size:,} messages, {label}", *(f"{share:.2f}" for share in shares))
@@ -141,8 +142,9 @@ def report_tails(sizes: list[int]) -> None:
         specification = {}
         tails = {}
         for key, messages in (("near", near), ("far", far)):
-            specification[key] = partial(reference.select_fresh_tail, messages, BUDGET)
-            tail, expected = ctxfast.select_fresh_tail(messages, BUDGET), specification[key]()
+            specification[key] = partial(reference.select_fresh_tail, messages, BUDGET, counter=REFERENCE)
+            tail = ctxfast.select_fresh_tail(messages, BUDGET, counter=FLAT)
+            expected = specification[key]()
             assert (tail.start, tail.pinned, tail.tokens) == (
                 expected.start,
                 expected.pinned,
@@ -150,8 +152,8 @@ def report_tails(sizes: list[int]) -> None:
             )
             tails[key] = tail
         contenders: dict[str, Callable[[], object]] = {
-            "near": partial(ctxfast.select_fresh_tail, near, BUDGET),
-            "far": partial(ctxfast.select_fresh_tail, far, BUDGET),
+            "near": partial(ctxfast.select_fresh_tail, near, BUDGET, counter=FLAT),
+            "far": partial(ctxfast.select_fresh_tail, far, BUDGET, counter=FLAT),
         }
         if module:
             contenders["C near"] = partial(floor_tail, module, near)
@@ -181,9 +183,7 @@ def report_pruning(sizes: list[int]) -> None:
         messages = make_transcript(size, storage="real")
         for scenario in DECISIONS:
             case, _ = agreed(scenario, messages)
-            times = interleaved(
-                {"prune": partial(case.prune, ctxfast), "count": partial(ctxfast.count_tokens, case.messages)}
-            )
+            times = interleaved({"prune": partial(case.prune, ctxfast), "count": partial(FLAT.messages, case.messages)})
             row(
                 f"{size:,} messages, {scenario}",
                 us(times["prune"]),
@@ -197,9 +197,7 @@ def report_pruning(sizes: list[int]) -> None:
     for size in sizes:
         messages = make_transcript(size, storage="real")
         decision, _ = agreed("nothing old", messages)
-        base = interleaved(
-            {"decide": partial(decision.prune, ctxfast), "count": partial(ctxfast.count_tokens, messages)}
-        )
+        base = interleaved({"decide": partial(decision.prune, ctxfast), "count": partial(FLAT.messages, messages)})
         for scenario in COMMITS:
             case, pruned = agreed(scenario, messages)
             texts: list[str] = [messages[edit.index]["content"] for edit in pruned.report.items]

@@ -296,7 +296,7 @@ SHAPES: dict[str, Callable[[int], list[Message]]] = {
     )
 }
 ENDLESS = 10**12
-COUNTER = TokenCounter.default()
+COUNTER = TokenCounter.flat(EstimatorConfig(chars_per_token=2.5))
 FUNCTIONS: dict[str, Callable[[list[Message]], object]] = {
     "messages": COUNTER.messages,
     "picoclaw": TokenCounter.picoclaw("4.0").messages,
@@ -348,7 +348,8 @@ TEXTS = {
     "Thai and emoji": "ไ😀",
 }
 TEXT_COUNTERS = {
-    "chars": TokenCounter.default(),
+    "chars": COUNTER,
+    "estimator": TokenCounter.estimator("o200k"),
     "bytes": TokenCounter.flat(EstimatorConfig(unit="bytes")),
     "seed": TokenCounter.flat(EstimatorConfig.seed_rules()),
     "picoclaw": TokenCounter.picoclaw("4.0"),

@@ -364,7 +364,7 @@ def test_report_for_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     expected = describe(
         load(SESSION).messages, counter=ctxfast.TokenCounter.for_model(model), window=model.context_window
     )
-    assert (code, described) == (0, expected.as_dict())
+    assert (code, described) == (0, json.loads(json.dumps(expected.as_dict())))
     assert described["tokens"] > 1.5 * describe(load(SESSION).messages).tokens
     _, other, _ = run(capsys, "report", SESSION, "--model", "claude-opus-4-7", "--window", "50000")
     assert "if 42,500 tokens are usable" in other

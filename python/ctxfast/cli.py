@@ -89,9 +89,8 @@ def report(options: argparse.Namespace) -> str:
     if options.model is not None:
         model = ctxfast.model_info(options.model)
         if not model.known:
-            raise ValueError(
-                f"model: {model.name!r} is not in the table; nearest: {', '.join(model.nearest) or 'none'}"
-            )
+            nearest = ", ".join(model.nearest) or "none"
+            raise ValueError(f"model: {model.name!r} is not in the table; nearest: {nearest}")
         counter, window = ctxfast.TokenCounter.for_model(model), model.context_window or window
     described = describe(messages, counter=counter, window=options.window or window)
     if options.json:
