@@ -16,5 +16,5 @@ def test_describe(benchmark: BenchmarkFixture, transcripts: Transcripts, size: i
     messages = transcripts(size, storage="real")
     report = describe(messages)
     assert report.messages == size
-    assert report.tokens == sum(map(ctxfast.count_tokens, messages)) == sum(role.tokens for role in report.roles)
+    assert report.tokens == ctxfast.count_tokens(messages) >= sum(role.tokens for role in report.roles)
     benchmark(describe, messages)

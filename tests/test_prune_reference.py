@@ -257,9 +257,10 @@ def test_nothing_gets_larger(messages: list[Message], options: Options, pair: Pa
     (counter, slow), policy = pair, policy_of(options)
     got = ctxfast.prune_tool_outputs(messages, counter=counter, **options)
     report = got.report
-    assert (report.before, report.after) == (slow.messages_sum(messages), slow.messages_sum(got.messages))
+    assert (report.before, report.after) == (counter.messages(messages), counter.messages(got.messages))
     assert 0 <= report.saved == report.before - report.after
-    assert sum(item.before - item.after for item in report.items) == report.saved
+    saved = slow.messages_sum(messages) - slow.messages_sum(got.messages)
+    assert sum(item.before - item.after for item in report.items) == saved <= report.saved
     before = {(found.index, found.place): found for found in outputs(messages, counter)}
     for item in report.items:
         old, stub = before[item.index, item.place], output_tokens(item.stub, counter)

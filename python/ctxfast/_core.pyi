@@ -275,7 +275,8 @@ class Report:
     @property
     def before(self, /) -> int:
         """
-        Tokens of the list that came in.
+        Tokens of the list that came in, as the counter gives them for a list. (The edits, and what is written again, are
+        the counts of parts, without what the counter adds to a total for safety.)
         """
     @property
     def blocked_by(

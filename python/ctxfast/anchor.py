@@ -49,12 +49,12 @@ class UsageAnchor:
     >>> anchor = UsageAnchor()
     >>> messages = [{"role": "user", "content": "Fix the test."}]
     >>> anchor.predict(messages)  # an estimate
-    10
+    9
     >>> anchor.observe({"input_tokens": 15_012, "output_tokens": 9}, messages)  # what was sent, and what came back
     True
     >>> messages.append({"role": "assistant", "content": "Which test do you mean?"})
     >>> anchor.predict(messages)
-    15026
+    15022
 
     The factor, the slope, is learned from how much the prompt grows when the estimate does, never from the prompt as a
     whole, for what the estimate misses does not grow with it. It is kept for each model. `spread` is how far from 1 it

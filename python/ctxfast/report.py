@@ -337,7 +337,8 @@ class Overview:
 
     def share(self, tokens: int) -> str:
         """A number of tokens as a share of all."""
-        return f"{tokens / self.tokens if self.tokens else 0:9.1%}"
+        parts = sum(use.tokens for use in self.roles)  # less than the total by its margin
+        return f"{tokens / parts if parts else 0:9.1%}"
 
 
 # ------------------------------------------------------------------------------------------------ looking
@@ -353,13 +354,13 @@ def describe(
     cannot be read, `BudgetError` for a window that is no number of tokens.
     """
     counter = counter or ctxfast.TokenCounter.default()
-    counter.messages(messages)  # first of all: its errors say which message cannot be read
+    total = counter.messages(messages)  # first of all: its errors say which message cannot be read
     read = [read_fields(message, f"messages[{index}]") for index, message in enumerate(messages)]
     counts = [counter.message(message) for message in messages]
     tools, outputs = use_of_tools(messages, read, counts, counter)
     return Overview(
         messages=len(messages),
-        tokens=sum(counts),
+        tokens=total,
         roles=use_by_role(read, counts),
         tools=tools,
         largest=outputs,

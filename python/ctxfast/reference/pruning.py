@@ -607,8 +607,8 @@ class Pruning:
         first = min(fresh, default=None)
         report = Report(
             changed=bool(edits),
-            before=sum(self.tokens),
-            after=sum(tokens),
+            before=self.counter.total(sum(self.tokens)),
+            after=self.counter.total(sum(tokens)),
             items=tuple(edits[number] for number in sorted(edits)),
             earliest_changed_index=first,
             tokens_rewritten=0 if first is None else sum(tokens[first : self.sent()]),

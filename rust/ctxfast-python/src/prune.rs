@@ -134,8 +134,8 @@ pub(crate) fn prune_tool_outputs<'py>(
     let first = edits.iter().filter(|(_, edit)| edit.new).map(|(_, edit)| edit.index).min();
     let rewritten = first.and_then(|first| after.get(first..timeline.sent()));
     let report = Report {
-        before: before.iter().sum(),
-        after: after.iter().sum(),
+        before: counter.total(before.iter().sum()),
+        after: counter.total(after.iter().sum()),
         earliest_changed_index: first,
         tokens_rewritten: rewritten.map_or(0, |tokens| tokens.iter().sum()),
         blocked_by,

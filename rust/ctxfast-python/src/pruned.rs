@@ -129,7 +129,8 @@ fn unknown(key: &str, value: &str) -> PyErr {
 #[pyclass(frozen, eq, module = "ctxfast._core")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct Report {
-    /// Tokens of the list that came in.
+    /// Tokens of the list that came in, as the counter gives them for a list. (The edits, and what is written again, are
+    /// the counts of parts, without what the counter adds to a total for safety.)
     #[pyo3(get)]
     pub(crate) before: u64,
     /// Tokens of the new list.
