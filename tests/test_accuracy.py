@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 import statistics
 from pathlib import Path
@@ -13,6 +14,8 @@ import accuracy_set
 import evaluate
 import pytest
 from evaluate import GENERATIONS, GROUPS, Errors, Text
+
+from ctxfast import TokenCounter
 
 TEXTS = evaluate.accuracy_set()
 # Mean absolute error in percent, a little over what is measured: an estimator that becomes worse fails.
@@ -49,6 +52,21 @@ def test_the_set() -> None:
         assert set(text.counts) == set(FAMILIES)
         assert 1 < len(text.text.encode()) / min(text.counts.values()) < 10
         assert max(text.counts.values()) < 5 * min(text.counts.values())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_margins(family: Any) -> None:
+    """Safe counts are seldom too low, and the 3 % of totals are enough for 40 texts and more."""
+    true = [text.counts[family] for text in TEXTS]
+    for safety, least in ((0.95, 0.9), (0.99, 0.95)):
+        count = TokenCounter.estimator(family, safety=safety).text
+        assert sum(count(text.text) >= tokens for text, tokens in zip(TEXTS, true, strict=True)) >= least * len(TEXTS)
+        assert sum(count(text.text) for text in TEXTS) < 1.14 * sum(true)
+    chance, middle = random.Random(1), [TokenCounter.estimator(family).text(text.text) for text in TEXTS]
+    for size, least in ((10, 0.9), (40, 0.98), (200, 1)):
+        sums = [chance.choices(range(len(TEXTS)), k=size) for _ in range(2_000)]
+        enough = sum(1.03 * sum(middle[i] for i in drawn) >= sum(true[i] for i in drawn) for drawn in sums)
+        assert enough >= least * len(sums), size
 
 
 def test_generated_texts_come_from_the_seed() -> None:

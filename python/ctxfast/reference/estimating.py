@@ -13,6 +13,7 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from string import punctuation
 from typing import ClassVar, NamedTuple
 
 from ctxfast._core import _estimator_table
@@ -150,8 +151,9 @@ def estimated(values: bytes, text: str, scale: float = 1.0) -> int:
     correction = max(-0.25, min(0.25, offset + slope * register))
     tokens = sums.cost / 64.0 * math.exp(correction)
     if tokens * 12 < sums.chars:  # it repeats itself, which tables cannot see: they know neighbours only
-        spaces, line_ends = (sum(map(text.count, chars)) for chars in ("\t ", "\n\r"))
-        tokens = max(tokens, (len(text) - spaces - line_ends) / 12.0 + spaces / 128.0 + line_ends / 16.0)
+        spaces, line_ends, signs = (sum(map(text.count, chars)) for chars in ("\t ", "\n\r", punctuation))
+        others = len(text) - spaces - line_ends - signs
+        tokens = max(tokens, others / 12.0 + spaces / 128.0 + line_ends / 16.0 + signs / 64.0)
     return math.floor(tokens * scale * 64.0 + 0.5)
 
 
