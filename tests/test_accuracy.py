@@ -63,7 +63,7 @@ def test_margins(family: Any) -> None:
         assert sum(count(text.text) >= tokens for text, tokens in zip(TEXTS, true, strict=True)) >= least * len(TEXTS)
         assert sum(count(text.text) for text in TEXTS) < 1.14 * sum(true)
     chance, middle = random.Random(1), [TokenCounter.estimator(family).text(text.text) for text in TEXTS]
-    for size, least in ((10, 0.9), (40, 0.98), (200, 1)):
+    for size, least in ((10, 0.87), (40, 0.98), (200, 1)):
         sums = [chance.choices(range(len(TEXTS)), k=size) for _ in range(2_000)]
         enough = sum(1.03 * sum(middle[i] for i in drawn) >= sum(true[i] for i in drawn) for drawn in sums)
         assert enough >= least * len(sums), size
