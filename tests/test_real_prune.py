@@ -7,6 +7,7 @@ through the loaders that lie beside them. Skipped without.
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import random
 from collections import Counter
@@ -25,12 +26,17 @@ from cases import (
     results_of,
     sessions,
     transcript_files,
+    two_and_a_half,
 )
 from freed_shares import AGENTS, RULES, measure
 
 import ctxfast
-from ctxfast import CachePrices, PrunePolicy, prune_tool_outputs, reference, validate
+from ctxfast import CachePrices, PrunePolicy, reference, validate
 
+# Simple counters: what pruning does shall not wait for the reference's estimates.
+COUNT = two_and_a_half(ctxfast).messages
+PRUNE = functools.partial(ctxfast.prune_tool_outputs, counter=two_and_a_half(ctxfast))
+SPECIFIED = functools.partial(reference.prune_tool_outputs, counter=two_and_a_half(reference))
 SMALL = 150  # messages: up to here the reference prunes as well
 SAMPLE = {"short": 2, "long": 2}  # sessions that are grown in each form; along the short ones the reference's
 MANY = 25  # sessions of a file that are looked at
@@ -88,8 +94,8 @@ def check_pruned(messages: list[Message], pruned: Any) -> None:
         assert (message is not old) == (index in touched)
         assert results_of(message) == results_of(old)
     assert not faults(pruned.messages) - faults(messages)
-    assert report.before == ctxfast.count_tokens(messages)
-    assert report.after == ctxfast.count_tokens(pruned.messages) <= report.before
+    assert report.before == COUNT(messages)
+    assert report.after == COUNT(pruned.messages) <= report.before
     assert report.before - report.after == sum(item.before - item.after for item in report.items)
     for item in report.items:
         assert item.after <= item.before  # of a message, which is rounded: one character can save nothing
@@ -112,19 +118,19 @@ def check_session(messages: list[Message]) -> Counter[str]:
     before = copy.deepcopy(messages)
     replaced: Counter[str] = Counter()
     for name, options in SETTINGS.items():
-        pruned = prune_tool_outputs(messages, **options)
+        pruned = PRUNE(messages, **options)
         check_pruned(messages, pruned)
         replaced[name] += len(pruned.report.items)
 
-        again = prune_tool_outputs(pruned.messages, **options)
+        again = PRUNE(pruned.messages, **options)
         assert not again.report.changed, name
         assert all(one is other for one, other in zip(again.messages, pruned.messages, strict=True))
-        known = prune_tool_outputs(messages, **options, previous=pruned)
+        known = PRUNE(messages, **options, previous=pruned)
         assert known.messages == pruned.messages
         assert known.report.earliest_changed_index is None
 
         if len(messages) <= SMALL:
-            slow = reference.prune_tool_outputs(messages, **options)
+            slow = SPECIFIED(messages, **options)
             assert said(pruned.report) == said(slow.report), name
             assert pruned.messages == slow.messages, name
     assert messages == before
@@ -147,18 +153,18 @@ def check_growth(messages: list[Message]) -> None:
         for end, message in enumerate(messages):
             if end == 0 or get(message, "role") != "assistant":
                 continue
-            pruned = prune_tool_outputs(messages[:end], **options, previous=report)
+            pruned = PRUNE(messages[:end], **options, previous=report)
             check_pruned(messages[:end], pruned)
             kept = pruned.report.earliest_changed_index
             kept = len(sent) if kept is None else min(kept, len(sent))
             assert pruned.messages[:kept] == sent[:kept], (name, end)
             assert set(stubs_of(report)) <= set(stubs_of(pruned.report)), (name, end)  # what is a stub stays that stub
             if "prune_threshold" in options:  # the same ones without a memory, whatever is appended
-                without = prune_tool_outputs(messages[:end], **options).report
+                without = PRUNE(messages[:end], **options).report
                 assert set(stubs_of(alone)) <= set(stubs_of(without)), (name, end)
                 alone = without
             if len(messages) <= SMALL:
-                slow = reference.prune_tool_outputs(messages[:end], **options, previous=slow_report)
+                slow = SPECIFIED(messages[:end], **options, previous=slow_report)
                 assert said(pruned.report) == said(slow.report), (name, end)
                 slow_report = slow.report
             report, sent = pruned.report, pruned.messages
@@ -188,7 +194,7 @@ def test_something_is_pruned(shared: Path) -> None:
         if name.startswith(("claude-code/", "codex-rollout/")):
             for messages in all_sessions(shared, name):
                 for setting, options in SETTINGS.items():
-                    replaced[setting] += len(prune_tool_outputs(messages, **options).report.items)
+                    replaced[setting] += len(PRUNE(messages, **options).report.items)
     assert set(replaced) == set(SETTINGS)
     assert min(replaced.values()) >= 20
 
