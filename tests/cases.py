@@ -187,6 +187,7 @@ def counters(package: ModuleType) -> Any:
         flat=reference.FlatCounter,
         from_callable=reference.CallableCounter,
         estimator=reference.EstimatorCounter,
+        for_model=reference.for_model,
     )
 
 

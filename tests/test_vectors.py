@@ -315,6 +315,13 @@ def test_estimate_at_least(package: ModuleType, name: str) -> None:
         assert counter.message(entry["messages"][0]) >= entry["expect"]["estimate_at_least"]
 
 
+def test_cjk_underestimate(package: ModuleType) -> None:
+    entry = repro("cjk_underestimate")
+    (message,) = entry["messages"]
+    for counter in (counters(package).default(), counters(package).for_model("gpt-4-turbo")):
+        assert entry["expect"]["estimate_at_least"] <= counter.message(message) < 1_300
+
+
 def test_foreign_id_characters(package: ModuleType) -> None:
     messages = repro("foreign_id_characters")["messages"]
     pruned = package.prune_tool_outputs(messages, policy=PrunePolicy.seed(), prices=None)
@@ -396,6 +403,7 @@ COVERED = {
     "max_tokens_is_not_window",
     "system_blocks_ignored",
     "arguments_and_reasoning_ignored",
+    "cjk_underestimate",
     "original_destroyed",
     "foreign_id_characters",  # its first half: pruning
     "base64_in_tool_text",  # its second half: pruning
@@ -411,7 +419,6 @@ NOT_YET = {
     "blank_tool_name": "repair",
     "blank_call_id": "repair",
     "same_id_twice_in_one_message": "repair",
-    "cjk_underestimate": "the class-aware estimator",
     "huge_read_file": "truncate_tool_output",
     "summary_without_tool_context": "build_summary_prompt",
     "summary_accepts_only_target": "check_summary",
