@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import itertools
 import json
 import re
 import statistics
-import struct
 import subprocess
 import sys
 import time
@@ -17,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import recorded
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded import Recorded
 
 import ctxfast
 from ctxfast import ModelInfo, TokenCounter, model_info
@@ -473,82 +473,40 @@ def test_what_is_no_size(size: Any, error: type[Exception], message: str) -> Non
 
 # ---------------------------------------------------------------- against requests whose usage the provider reported
 
-OTHER_MEDIA = re.compile(r'"(?:file_id|url": "http|input_audio|file_data)|pdf')
-REMOVED_IMAGE = re.compile(r"<base64 removed[^>]*dims=\((\d+), (\d+)\)[^>]*>")
-SCHEMAS = re.compile(r'json_schema|output_format|"thinking"|"signature"')
 
-
-def recorded(shared: Path, provider: str) -> list[dict[str, Any]]:
-    """Requests to chat completions or Anthropic's messages, with plain tools and without answers of a fixed form."""
+def requests(shared: Path, provider: str) -> list[Recorded]:
     path = shared / "transcripts" / "provider-pairs" / f"{provider}.jsonl"
     if not path.is_file():
         pytest.skip("no recorded requests among the shared data")
-    pairs = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        pair = json.loads(line)
-        if pair["endpoint"] not in ("chat", "messages") or not pair["model"] or SCHEMAS.search(line):
-            continue
-        if pair["request"].get("tool_choice", "auto") not in ("auto", {"type": "auto"}):
-            continue
-        if any(
-            tool.get("type", "function") not in ("function", "custom") for tool in pair["request"].get("tools") or []
-        ):
-            continue
-        pairs.append(pair)
-    return pairs
-
-
-def sizes(pair: dict[str, Any]) -> list[tuple[int, int]]:
-    return [(int(w), int(h)) for w, h in re.findall(r"dims=\((\d+), (\d+)\)", json.dumps(pair["request"]))]
-
-
-def predicted(pair: dict[str, Any]) -> int:
-    """By the model's counter; where the data say no more of an image than its size, it gets one of that size."""
-    text = REMOVED_IMAGE.sub(lambda found: gif(int(found[1]), int(found[2])), json.dumps(pair["request"]))
-    return TokenCounter.for_model(pair["model"], safety=0.5).request(json.loads(text))
-
-
-def gif(width: int, height: int) -> str:
-    """The head of an image of that size, as base64."""
-    return base64.b64encode(b"GIF89a" + struct.pack("<2H", width, height) + b"\0\0\0;").decode()
-
-
-def actual(pair: dict[str, Any]) -> int:
-    return sum(pair["usage"].get(key) or 0 for key in ("input", "cache_read", "cache_write"))
+    return list(recorded.read(path))
 
 
 @pytest.mark.parametrize(
     ("provider", "with_tools", "median", "least"),
     [
         ("anthropic", False, 0.12, 60),
-        ("anthropic", True, 0.08, 100),
+        ("anthropic", True, 0.06, 100),
         ("openai", False, 0.08, 400),
-        ("openai", True, 0.08, 250),
-        ("groq", True, 0.08, 20),
-        ("mistral", True, 0.08, 5),
+        ("openai", True, 0.04, 250),
+        ("groq", True, 0.05, 20),
+        ("mistral", True, 0.04, 5),
         ("z", True, 0.03, 10),
     ],
 )
 def test_recorded_requests(shared: Path, provider: str, with_tools: bool, median: float, least: int) -> None:
     """Frames and tool constants: most requests are tiny, so that a token more or less is some percent."""
     errors = [
-        abs(predicted(pair) - actual(pair)) / actual(pair)
-        for pair in recorded(shared, provider)
-        if bool(pair["request"].get("tools")) == with_tools and actual(pair) and not media(pair)
+        abs(request.error())
+        for request in requests(shared, provider)
+        if bool(request.body.get("tools")) == with_tools and not request.has_media
     ]
     assert len(errors) >= least
     assert statistics.median(errors) <= median
 
 
-def media(pair: dict[str, Any]) -> bool:
-    text = json.dumps(pair["request"])
-    return '"image' in text or '"document"' in text or bool(OTHER_MEDIA.search(text))
-
-
 @pytest.mark.parametrize(("provider", "least"), [("openai", 20), ("anthropic", 10), ("mistral", 5), ("groq", 5)])
 def test_recorded_images(shared: Path, provider: str, least: int) -> None:
-    pairs = [pair for pair in recorded(shared, provider) if sizes(pair)]
-    pairs = [pair for pair in pairs if not OTHER_MEDIA.search(json.dumps(pair["request"]))]
-    assert len(pairs) >= least
-    for pair in pairs:
-        assert abs(predicted(pair) - actual(pair)) <= 0.1 * actual(pair) + 1, (pair["model"], sizes(pair))
+    with_images = [request for request in requests(shared, provider) if request.images]
+    assert len(with_images) >= least
+    for request in with_images:
+        assert abs(request.estimated() - request.counted) <= 0.1 * request.counted + 1, (request.model, request.images)

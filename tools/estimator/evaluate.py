@@ -2,7 +2,8 @@
 
     python tools/estimator/evaluate.py                                        # the accuracy set
     python tools/estimator/evaluate.py --increments ../shared/transcripts/usage-deltas/deltas.jsonl
-    python tools/estimator/evaluate.py --page docs/accuracy.md [--increments ...]   # writes them into the page
+    python tools/estimator/evaluate.py --requests ../shared/transcripts/provider-pairs
+    python tools/estimator/evaluate.py --page docs/accuracy.md [...]          # writes them into the page
 
 The error of a text is (estimate - true) / true. MAPE is the mean of its absolute value over the texts, bias its mean
 with the sign: below zero is too few tokens. `langchain-core`, where installed, is measured too. Needs nothing else
@@ -22,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import recorded
 from accuracy_set import FOLDER, REPETITIONS, read
 
 from ctxfast import EstimatorConfig, TokenCounter
@@ -47,6 +49,8 @@ GROUPS = {
     "terminal drawings": ("drawing",),
     "under 100 characters": ("short",),
 }
+# Files of recorded requests, by who was asked.
+PROVIDERS = {"OpenAI": "openai", "Anthropic": "anthropic", "Groq": "groq", "Mistral": "mistral", "Z.ai": "z"}
 # What stands in tool outputs and arguments: the seed's rules count it at 2 bytes a token, all other text at 4.
 MACHINES = {
     "code",
@@ -226,6 +230,23 @@ def increments_table(file: Path) -> str:
     return table([*head, "median without frame", "o200k estimate", "chars/4"], lines)
 
 
+def requests_table(folder: Path) -> str:
+    lines = []
+    for name, file in PROVIDERS.items():
+        requests = list(recorded.read(folder / f"{file}.jsonl"))
+        texts = [request for request in requests if not request.has_media]
+        with_tools = [abs(request.error()) for request in texts if request.body.get("tools")]
+        without = [abs(request.error()) for request in texts if not request.body.get("tools")]
+        images = [abs(request.error()) for request in requests if request.images]
+        lines.append([name, *(cell for errors in (without, with_tools, images) for cell in median_of(errors))])
+    return table(["requests to", "plain", "error", "with tools", "error", "with images", "error"], lines)
+
+
+def median_of(errors: Sequence[float]) -> tuple[str, str]:
+    """How many there are, and the median in per cent."""
+    return str(len(errors)), f"{100 * statistics.median(errors):.1f}" if errors else "-"
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -234,6 +255,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Error tables of the estimators.")
     parser.add_argument("--increments", type=Path, help="differences of usage records, one a line")
+    parser.add_argument("--requests", type=Path, help="a folder of recorded requests with their usage")
     parser.add_argument("--page", type=Path, help="a page of Markdown whose tables are written anew")
     options = parser.parse_args()
     texts = accuracy_set()
@@ -244,6 +266,8 @@ def main() -> None:
     }
     if options.increments is not None:
         tables["increments"] = increments_table(options.increments)
+    if options.requests is not None:
+        tables["requests"] = requests_table(options.requests)
     if options.page is None:
         sys.stdout.write("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()) + "\n")
         return
