@@ -494,3 +494,26 @@ def test_a_counter_is_hashable_if_its_function_is() -> None:
     assert counter.text("text") == 4
     with pytest.raises(TypeError, match="unhashable"):
         hash(counter)
+
+
+def test_others_run_while_a_long_text_is_estimated() -> None:
+    """An estimate of 65,536 characters and more lets go of the interpreter: an event loop elsewhere goes on."""
+    counter, text = TokenCounter.estimator("o200k"), "The tests pass now; I have changed two files.\n" * 1_000_000
+    ticks, done = [0], threading.Event()
+
+    def tick() -> None:
+        while not done.is_set():
+            ticks[0] += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        gained = []
+        for _ in range(10):
+            before = ticks[0]
+            counter.text(text)
+            gained.append(ticks[0] - before)
+        assert sorted(gained)[5] > 1_000  # a microsecond or less each; with the lock held it is almost none
+    finally:
+        done.set()
+        thread.join()
