@@ -138,6 +138,32 @@ def test_inside_a_tool_result() -> None:
     assert tokens({"type": "tool_result", "tool_use_id": "t", "content": [part]}) == expected + frame
 
 
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (gif(640, 480)[:11], None),
+        (webp(640, 480)[:20], None),
+        (webp(640, 480, "VP8L")[:24], None),
+        (b"\xff\xd8\xff\xd9\0\2" + jpeg(640, 480)[2:], None),
+        (b"\xff\xd8\xff\xd8\0\2" + jpeg(9, 9)[2:], None),
+        (b"\xff\xd8\xff\xd8\0\2\xff\xd9\0\2" + jpeg(640, 480)[2:], (640, 480)),
+    ],
+)
+def test_broken_headers(data: bytes, size: tuple[int, int] | None) -> None:
+    width, height = size or (1920, 1080)
+    assert tokens({"type": "image", "data": data}) == width * height
+
+
+def test_media_in_places_of_text() -> None:
+    """They are no part of what is multiplied or left out with the texts around them."""
+    info = replace(WIDTH, tools=replace(WIDTH.tools, schema_scale=0.5))
+    block: Any = {"type": "new", "picture": url(IMAGE)}
+    message = {"role": "system", "content": [block], "system_parts": [{"type": "text", "text": "word " * 50}]}
+    counter, twin = TokenCounter.for_model(info), for_model(info)
+    assert counter.message(message) == twin.message(message) > 6_050
+    assert counter.tools([block]) == twin.tools([block]) > 6_000
+
+
 def test_in_a_block_that_nobody_knows() -> None:
     """Its JSON is text, but for the data: Gemini's parts, Bedrock's."""
     for block in (

@@ -97,7 +97,7 @@ class Counter:
             raise MessageValueError("a request with `messages`", "none", "request")
         tokens = self.messages_sum(fields["messages"]) + self.tools_sum(fields.get("tools"))
         if fields.get("system") is not None:
-            reading = Reading(role="system")
+            reading = Reading(role="user")  # content that stands for itself
             read_content(fields["system"], PROSE, reading, "request.system")
             tokens += self.pieces(reading)
         return self.total(tokens)
@@ -278,7 +278,7 @@ class PerTextCounter(Counter):
         """Tokens of a message: each text by itself, and the frame; rounded once."""
         content = sum(self.piece(*piece) for piece in reading.content)
         if reading.alternative is not None:
-            media = sum(self.piece(*piece) for piece in reading.content if piece[0] == MEDIA)
+            media = sum(self.media_units(*piece) for piece in reading.content)
             content = max(content, media + sum(self.piece(PROSE, text) for text in reading.alternative))
         units = content + sum(self.piece(*piece) for piece in reading.other)
         return self.tokens(units) + self.message_overhead + self.result_frames(reading)
@@ -296,11 +296,19 @@ class PerTextCounter(Counter):
             value = value[0] if isinstance(value[0], str) else json_text(*value)
         return (self.units(value) if value else 0) + sum(self.piece(MEDIA, ("other", data)) for data in media)
 
+    def media_units(self, kind: str, value: Any) -> int:
+        """What the media of a piece cost, in parts of a token."""
+        if kind in (BLOCK, REST):
+            return sum(self.piece(MEDIA, ("other", data)) for data in block_text(*value)[1])
+        return self.piece(kind, value) if kind == MEDIA else 0
+
     def tools_sum(self, tools: Sequence[object] | None) -> int:
         """Tokens of tool definitions: name, description and schema each by itself, and frames; rounded once."""
         definitions = list(enumerate(expect_list(tools, "tools")))
-        units = sum(self.piece(*piece) for index, tool in definitions for piece in read_tool(tool, f"tools[{index}]"))
-        return self.tool_tokens(units, len(definitions))
+        pieces = [piece for index, tool in definitions for piece in read_tool(tool, f"tools[{index}]")]
+        media = sum(self.media_units(*piece) for piece in pieces)
+        texts = sum(self.piece(*piece) for piece in pieces) - media
+        return self.tool_tokens(texts, len(definitions)) + self.tokens(media)
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,8 @@ def is_utf8(data: bytes) -> bool:
 
 def pixels(data: bytes) -> Image | None:
     """Width and height of an image, where its header says them."""
+    if len(data) < 12:
+        return None
     try:
         if data[:4] == b"\x89PNG":
             width, height = struct.unpack(">2I", data[16:24])
@@ -155,23 +157,24 @@ def pixels(data: bytes) -> Image | None:
 
 def webp_pixels(data: bytes) -> Image | None:
     """The three forms of WebP: extended, lossless, lossy."""
-    if data[12:16] == b"VP8X":
+    if data[15:16] == b"X" and len(data) >= 30:
         return Image(int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1)
-    if data[12:16] == b"VP8L":
+    if data[15:16] == b"L" and len(data) >= 25:
         bits = int.from_bytes(data[21:25], "little")
         return Image((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
-    if data[12:16] == b"VP8 ":
+    if data[15:16] == b" ":
         width, height = struct.unpack("<2H", data[26:30])
-        return Image(width & 0x3FFF, height & 0x3FFF)
+        return Image(width, height)
     return None
 
 
 def jpeg_pixels(data: bytes) -> Image | None:
-    """From the first segment that starts a frame."""
-    place = 2
-    while data[place] == 0xFF:
+    """From the first segment that starts a frame, of no image inside."""
+    place, depth = 2, 0
+    while data[place] == 0xFF and depth >= 0:
         marker = data[place + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+        depth += (marker == 0xD8) - (marker == 0xD9)
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC) and depth == 0:
             height, width = struct.unpack(">2H", data[place + 5 : place + 9])
             return Image(width, height)
         place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")

@@ -298,7 +298,7 @@ def read_fields(value: object, path: str) -> dict[str, Any]:
             raise MessageTypeError("a dict or an object with attributes", f"`{type(value).__name__}`", path)
         extra = getattr(value, "__pydantic_extra__", None) or {}
         fields = {**attributes, **{key: item for key, item in extra.items() if item is not None}}
-        if not fields:  # a function, an exception, a class without fields
+        if not (attributes or extra):  # a function, an exception, a class without fields
             raise MessageTypeError("a dict or an object with attributes", f"`{type(value).__name__}`", path)
     for key in fields:
         if not isinstance(key, str):
