@@ -425,6 +425,37 @@ def test_numbers_with_the_same_hash_are_told_apart() -> None:
             assert ledger.total() == counter.messages([message(new)])
 
 
+RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "done"}
+PICTURE = {"type": "new", "media_type": "image/png", "data": "A" * 1_000}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # the same texts in the same order; what differs is how many results have a frame
+        ({"role": "user", "content": [RESULT]}, {"role": "assistant", "content": [RESULT]}),
+        ({"role": "user", "content": "a", "tool_call_id": "b"}, {"role": "tool", "refusal": "a", "tool_call_id": "b"}),
+        ({"role": "tool", "content": None}, {"role": "user", "content": []}),
+        (
+            {"role": "user", "content": [{"type": "tool_result"}, RESULT]},
+            {"role": "user", "content": [{"type": "tool_result", "content": [RESULT]}]},
+        ),
+        # the same value; in arguments all of it is text, in a block that nobody knows the data are a picture
+        (
+            {"role": "assistant", "tool_calls": [{"function": {"arguments": PICTURE}}]},
+            {"role": "assistant", "content": [PICTURE]},
+        ),
+    ],
+)
+def test_an_edit_that_leaves_the_texts_is_seen(old: dict[str, Any], new: dict[str, Any]) -> None:
+    counter = COUNTERS["model"]
+    assert counter.messages([old]) != counter.messages([new])
+    for before, after in ((old, new), (new, old)):
+        ledger = TokenLedger(counter, [before])
+        assert ledger.resync([after]) == 1
+        assert ledger.total() == counter.messages([after])
+
+
 def test_no_message_is_kept() -> None:
     class Content(list[Any]):
         """A list that can be watched."""

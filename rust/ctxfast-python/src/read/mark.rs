@@ -35,6 +35,8 @@ enum Tag {
     Piece,
     Json,
     Media,
+    Output,
+    OutputEnd,
     Content,
     Alternative,
     AlternativeEnd,
@@ -156,7 +158,7 @@ impl<'py> Visit<'py> for Marker {
     }
 
     fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
-        self.tag(Tag::Json, kind as usize);
+        self.tag(Tag::Json, ((kind as usize) << 8) | keys as usize);
         self.value(value, keys, &mut Above::new())
     }
 
@@ -167,6 +169,14 @@ impl<'py> Visit<'py> for Marker {
             // strings and bytes can always be hashed
             let _ = self.value(&data, Keys::All, &mut Above::new());
         }
+    }
+
+    fn output_begins(&mut self) {
+        self.tag(Tag::Output, 0); // results have a frame of their own
+    }
+
+    fn output_ends(&mut self) {
+        self.tag(Tag::OutputEnd, 0);
     }
 
     fn content_begins(&mut self) {
