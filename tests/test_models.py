@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import re
 import statistics
 import subprocess
@@ -297,6 +298,8 @@ def test_a_window_that_the_name_states() -> None:
     assert model_info("our-own[64k]").context_window == 64_000
     assert not model_info("our-own[64k]").known
     assert model_info("gpt-5[0k]").context_window == 400_000
+    assert model_info("our-own[999m]").context_window == 999_000_000
+    assert model_info("our-own[9999m]").context_window is None  # no window is that large
 
 
 def test_unknown_names_list_the_nearest() -> None:
@@ -368,6 +371,47 @@ def test_frozen_hashable_and_replaced_by_users() -> None:
         info.known = False  # type: ignore[misc]
     assert isinstance(info, ModelInfo)
     assert (type(info.frame), type(info.tools), type(info.images)) == (Frame, ToolOverhead, ImageRule)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": None}, "name: expected `str`, got None"),
+        ({"family": 5}, "family: expected `str`, got 5"),
+        ({"frame": None}, "frame: expected `Frame`, got None"),
+        ({"tools": Frame()}, "tools: expected `ToolOverhead`, got Frame("),
+        ({"images": {"kind": "fixed"}}, "images: expected `ImageRule`, got {"),
+    ],
+)
+def test_parts_of_another_type(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
+        dataclasses.replace(model_info("gpt-5"), **change)
+    with pytest.raises(TypeError, match=r"^whole_patches: expected `bool`, got 1$"):
+        ImageRule("patches", patch=1, whole_patches=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf, -1.0, 1e300])
+def test_a_class_that_checks_nothing(scale: float) -> None:
+    """What is derived from `ModelInfo` may leave out its checks; the counter has its own."""
+
+    class Unchecked(ModelInfo):
+        def __post_init__(self) -> None:
+            pass
+
+    class UncheckedFrame(Frame):
+        def __post_init__(self) -> None:
+            pass
+
+    fields = {field.name: getattr(model_info("gpt-5"), field.name) for field in dataclasses.fields(ModelInfo)}
+    for change in (
+        {"scale": scale},
+        {"audio_tokens_per_second": scale},
+        {"pdf_page_tokens": -1},
+        {"frame": UncheckedFrame(per_message=2**32)},
+    ):
+        with pytest.raises(ValueError, match="expected 0 to 1,000"):
+            TokenCounter.for_model(Unchecked(**{**fields, **change}))
+    assert TokenCounter.for_model(Unchecked(**fields)) == TokenCounter.for_model("gpt-5")
 
 
 # ---------------------------------------------------------------- images

@@ -89,6 +89,7 @@ class ImageRule:
             if name not in ("kind", "multiplier", "whole_patches", "auto"):
                 _check_whole(name, value, least=-1 if name == "original_patches" else 0)
         _check_number("multiplier", self.multiplier)
+        _check_type("whole_patches", self.whole_patches, bool)
         if self.auto not in _DETAILS:
             raise ValueError(f"auto: expected one of {', '.join(_DETAILS)}, got {self.auto!r}")
         side = {"tiles": "tile", "patches": "patch"}.get(self.kind)
@@ -144,6 +145,10 @@ class ModelInfo:
 
     def __post_init__(self) -> None:
         """Raises `TypeError` or `ValueError` for a figure that is none."""
+        for name in ("name", "provider", "family", "source", "date"):
+            _check_type(name, getattr(self, name), str)
+        for name, of in (("frame", Frame), ("tools", ToolOverhead), ("images", ImageRule)):
+            _check_type(name, getattr(self, name), of)
         for name in ("context_window", "input_limit", "max_output_tokens"):
             if getattr(self, name) is not None:
                 _check_whole(name, getattr(self, name), least=1, most=_LARGEST_WINDOW)
@@ -198,7 +203,7 @@ def model_info(name: str) -> ModelInfo:
         raise TypeError(f"model: expected a name such as 'claude-sonnet-4-5', got {type(name).__name__}")
     if not name.strip():
         raise ValueError(f"model: expected a name such as 'claude-sonnet-4-5', got {name!r}")
-    return _find(name)
+    return _find(name) if len(name) <= _MAX_NAME else _find.__wrapped__(name)  # long ones are not kept
 
 
 def known_models() -> list[str]:
@@ -255,7 +260,7 @@ def _find(name: str) -> ModelInfo:
     text, window = name.strip().lower(), None
     if len(text) > _MAX_NAME:
         return _info(table, name, "unknown", None, None)
-    if stated := re.fullmatch(r"(.*?)\[(\d{1,4})([km])\]", text):
+    if stated := re.fullmatch(r"(.*?)\[(\d{1,4}(?=k)|\d{1,3}(?=m))([km])\]", text):
         text, window = stated[1], int(stated[2]) * {"k": 1_000, "m": 1_000_000}[stated[3]]
     parts = [list(_readings(part, table.prefixes)) for part in reversed(text.split("/"))]
     for readings in parts:
@@ -326,6 +331,11 @@ def _side(name: str, value: int) -> int:
     if value < 0:
         raise ValueError(f"{name}: expected a number of pixels, got {value!r}")
     return min(max(value, 1), _MAX_PIXELS)
+
+
+def _check_type(name: str, value: object, of: type) -> None:
+    if not isinstance(value, of):
+        raise TypeError(f"{name}: expected `{of.__name__}`, got {value!r}")
 
 
 def _check_whole(name: str, value: object, least: int = 0, most: int = 1_000_000) -> None:

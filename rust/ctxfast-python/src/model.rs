@@ -28,7 +28,7 @@ impl Model {
             return Err(parameter_type_error("model", "the name of a model or a ModelInfo", model));
         };
         let family = family(&info.getattr("family")?.extract::<String>()?)?;
-        let scale: f64 = info.getattr("scale")?.extract()?;
+        let scale = rate(&info, "scale")?;
         let (frame, tools) = (info.getattr("frame")?, info.getattr("tools")?);
         let overheads = Overheads {
             request: number(&frame, "per_request")?,
@@ -36,11 +36,11 @@ impl Model {
             result: number(&frame, "per_result")?,
             tools: number(&tools, "per_request")?,
             tool: number(&tools, "per_tool")?,
-            tool_text: tools.getattr("schema_scale")?.extract()?,
+            tool_text: rate(&tools, "schema_scale")?,
             media: MediaRule::Shown {
                 image: image_rule(&info.getattr("images")?)?,
                 pdf_page: number(&info, "pdf_page_tokens")?,
-                audio_second: info.getattr("audio_tokens_per_second")?.extract()?,
+                audio_second: rate(&info, "audio_tokens_per_second")?,
             },
         };
         Ok(Model { family, estimator: Estimator::new(family).times(scale), overheads })
@@ -77,7 +77,7 @@ fn image_rule(rule: &Bound<'_, PyAny>) -> PyResult<ImageRule> {
                     0 => max_patches,
                     limit => limit.max(0).unsigned_abs().into(),
                 },
-                multiplier: rule.getattr("multiplier")?.extract()?,
+                multiplier: rate(rule, "multiplier")?,
                 whole: rule.getattr("whole_patches")?.extract()?,
                 auto_is_original: rule.getattr("auto")?.extract::<String>()? == "original",
             }
@@ -92,7 +92,20 @@ fn image_rule(rule: &Bound<'_, PyAny>) -> PyResult<ImageRule> {
     })
 }
 
+/// Of a class derived from those of `ctxfast.models`, the numbers may be unchecked.
 fn number(object: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
-    // far more than any model has, and small enough to multiply
-    Ok(u64::from(object.getattr(name)?.extract::<u32>()?))
+    match object.getattr(name)?.extract::<i64>()? {
+        // far more than any model has, and small enough to multiply
+        number @ 0..=1_000_000 => Ok(number.unsigned_abs()),
+        number => Err(PyValueError::new_err(format!("{name}: expected 0 to 1,000,000, got {number}"))),
+    }
+}
+
+fn rate(object: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    let rate: f64 = object.getattr(name)?.extract()?;
+    if (0.0..=1_000.0).contains(&rate) {
+        Ok(rate)
+    } else {
+        Err(PyValueError::new_err(format!("{name}: expected 0 to 1,000, got {rate:?}")))
+    }
 }
