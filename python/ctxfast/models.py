@@ -18,6 +18,7 @@ _DETAILS = ("auto", "low", "high", "original")
 _MAX_PIXELS = 65_535  # a side; no provider takes more
 _LARGEST_WINDOW = 1_000_000_000  # tokens; more is a mistake
 _MAX_NAME = 300  # characters; what is longer is no model's name
+_MAX_REST = 20  # words behind a name; they can be read in several ways, and all of them are tried
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ class _Table:
 
     def row(self, words: tuple[str, ...]) -> tuple[int, dict[str, Any]] | None:
         """The row with the longest name with which these words begin, and its length."""
-        for length in range(min(len(words), self.longest), 0, -1):
+        for length in range(min(len(words), self.longest), max(len(words) - _MAX_REST, 1) - 1, -1):
             row = self.by_words.get(words[:length])
             if row is not None and self.rest.fullmatch("".join(f" {word}" for word in words[length:])):
                 return length, row
