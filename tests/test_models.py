@@ -489,6 +489,12 @@ def test_strange_sizes(rule: ImageRule, width: int, height: int) -> None:
         assert 0 < rule.count(width, height, detail) < 60_000
 
 
+def test_rounding_errors_cost_no_patches() -> None:
+    """Images of the shape of as many patches as there can be: 48 x 32 and 50 x 50."""
+    for model, wide, high in (("gpt-4.1-mini", 48, 32), ("gpt-5.5", 50, 50)):
+        assert len({model_info(model).image_tokens(wide * side, high * side, "high") for side in range(33, 999)}) == 1
+
+
 def test_a_smaller_image_fits_as_well_as_it_can() -> None:
     """The search for the largest size, against trying every width."""
     rule = model_info("claude-sonnet-4-5").images

@@ -250,5 +250,5 @@ def shrunk_to_whole(wide: float, high: float, most: int) -> int:
     """Patches of an image that is scaled to an area of `most` patches and then until one side is whole patches."""
     scale = math.sqrt(most / (wide * high))
     wide, high = wide * scale, high * scale
-    scale = min(max(math.floor(wide), 1) / wide, max(math.floor(high), 1) / high)
+    scale = min(max(math.floor(side + 1e-9), 1) / side for side in (wide, high))
     return min(squares(wide * scale, high * scale, 1), most)
