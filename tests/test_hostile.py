@@ -11,6 +11,7 @@ import copy
 import enum
 import math
 import random
+import signal
 import types
 from collections import OrderedDict, UserDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from ctxfast import (
     MessageTypeError,
     MessageValueError,
     TokenCounter,
+    TokenLedger,
     compat,
     reference,
 )
@@ -1211,3 +1213,22 @@ def test_the_fuzzed_transcript_is_valid_and_not_changed() -> None:
     assert ctxfast.count_tokens(messages) == reference.count_tokens(messages)
     assert ctxfast.atoms(messages) == reference.atoms(messages)
     assert messages == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_ctrl_c_gets_through_a_value_that_shares_its_parts() -> None:
+    """Forty lists, each twice in the next: written out, 10^12 strings."""
+    value: Any = "x"
+    for _ in range(40):
+        value = [value, value]
+    message = {"role": "user", "content": [{"type": "new", "value": value}]}
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for counter in (TokenCounter.default(), TokenCounter.picoclaw("4.0")):
+            for count in (counter.message, TokenLedger(counter).append):
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                with pytest.raises(KeyboardInterrupt):
+                    count(message)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

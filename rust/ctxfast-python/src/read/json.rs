@@ -53,7 +53,7 @@ enum Data {
 /// Length of a value as compact JSON, non-ASCII characters as they are, objects as their fields; and how many media
 /// are in it, whose data are not counted.
 pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> Read<(Length, usize)> {
-    let mut walk = Measure { escapes, length: Length::default(), media: Vec::new(), nodes: 0 };
+    let mut walk = Measure { escapes, length: Length::default(), media: Vec::new(), nodes: Nodes::default() };
     visit(value, keys, &mut Vec::new(), &mut walk)?;
     Ok((walk.length, walk.media.len()))
 }
@@ -61,13 +61,13 @@ pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> 
 /// The text of a value as compact JSON, and the data of the media that are in it.
 pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<(Bound<'py, PyString>, Found<'py>)> {
     let py = value.py();
-    let mut media = Vec::new();
-    let plain = plain(value, keys, &mut Vec::new(), &mut media)?;
+    let mut copied = Copied::default();
+    let plain = plain(value, keys, &mut Vec::new(), &mut copied)?;
     let options = PyDict::new(py);
     options.set_item("ensure_ascii", false)?;
     options.set_item("separators", (",", ":"))?;
     let text = py.import("json")?.getattr("dumps")?.call((plain,), Some(&options))?;
-    Ok((text.cast_into::<PyString>().map_err(PyErr::from)?, media))
+    Ok((text.cast_into::<PyString>().map_err(PyErr::from)?, copied.media))
 }
 
 /// The data of media.
@@ -78,7 +78,26 @@ struct Measure<'py> {
     escapes: Escapes,
     length: Length,
     media: Found<'py>,
-    nodes: u32,
+    nodes: Nodes,
+}
+
+/// What a copy has left out, and its size.
+#[derive(Default)]
+struct Copied<'py> {
+    media: Found<'py>,
+    nodes: Nodes,
+}
+
+/// How many values were seen. One that shares its parts can be huge written out.
+#[derive(Default)]
+pub(super) struct Nodes(u32);
+
+impl Nodes {
+    /// One more; lets Ctrl-C through.
+    pub(super) fn next(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.0 = self.0.wrapping_add(1);
+        if self.0.is_multiple_of(1 << 16) { py.check_signals() } else { Ok(()) }
+    }
 }
 
 impl Measure<'_> {
@@ -98,12 +117,6 @@ impl Measure<'_> {
             self.length.add_ascii(digits.len()?);
         }
         Ok(())
-    }
-
-    /// A value that shares its parts can be huge written out: lets Ctrl-C through.
-    fn node(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.nodes = self.nodes.wrapping_add(1);
-        if self.nodes.is_multiple_of(1 << 16) { py.check_signals() } else { Ok(()) }
     }
 }
 
@@ -131,7 +144,7 @@ pub(super) fn enter(value: &Bound<'_, PyAny>, above: &mut Above) -> Read<()> {
 }
 
 fn visit<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above, walk: &mut Measure<'py>) -> Read<()> {
-    walk.node(value.py())?;
+    walk.nodes.next(value.py())?;
     if keys.is_media(value) {
         walk.media.push(value.clone());
         walk.length.add_ascii(2); // an empty string
@@ -173,11 +186,12 @@ fn plain<'py>(
     value: &Bound<'py, PyAny>,
     keys: Keys,
     above: &mut Above,
-    media: &mut Found<'py>,
+    copied: &mut Copied<'py>,
 ) -> Read<Bound<'py, PyAny>> {
     let py = value.py();
+    copied.nodes.next(py)?;
     if keys.is_media(value) {
-        media.push(value.clone());
+        copied.media.push(value.clone());
         return Ok(PyString::new(py, "").into_any());
     }
     if let Ok(number) = value.cast::<PyInt>() {
@@ -193,12 +207,12 @@ fn plain<'py>(
     enter(value, above)?;
     let copy = if let Some(items) = Items::of(value) {
         let list = PyList::empty(py);
-        items.each(|item| Ok(list.append(plain(&item, keys, above, media)?)?))?;
+        items.each(|item| Ok(list.append(plain(&item, keys, above, copied)?)?))?;
         list.into_any()
     } else {
         let dict = PyDict::new(py);
-        for (key, value) in text_members(value, keys, media)? {
-            dict.set_item(&key, plain(&value, keys, above, media).at(|| member(&key))?)?;
+        for (key, value) in text_members(value, keys, &mut copied.media)? {
+            dict.set_item(&key, plain(&value, keys, above, copied).at(|| member(&key))?)?;
         }
         dict.into_any()
     };

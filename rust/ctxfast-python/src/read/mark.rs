@@ -16,7 +16,7 @@ use ctxfast::text::Text;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyString};
 
-use super::json::{Above, Keys, enter, expect_printable, member, members};
+use super::json::{Above, Keys, Nodes, enter, expect_printable, member, members};
 use super::media::data_of;
 use super::{Items, Visit};
 use crate::errors::{At, Read};
@@ -24,7 +24,7 @@ use crate::memory::view;
 
 /// The mark of a message, among those with the same seed.
 pub(crate) fn mark(message: &Bound<'_, PyAny>, seed: &RandomState) -> Read<Mark> {
-    let mut marker = Marker { hasher: seed.build_hasher(), nodes: 0 };
+    let mut marker = Marker { hasher: seed.build_hasher(), nodes: Nodes::default() };
     super::message(message, &mut marker)?;
     Ok(Mark::new(marker.hasher.finish()).unwrap_or(Mark::MAX))
 }
@@ -55,7 +55,7 @@ enum Tag {
 /// Hashes what a message holds.
 struct Marker {
     hasher: DefaultHasher,
-    nodes: u32,
+    nodes: Nodes,
 }
 
 impl Marker {
@@ -83,7 +83,7 @@ impl Marker {
 
     /// A value that is sent as JSON, as [`super::json`] walks it.
     fn value(&mut self, value: &Bound<'_, PyAny>, keys: Keys, above: &mut Above) -> Read<()> {
-        self.node(value.py())?;
+        self.nodes.next(value.py())?;
         if let Ok(text) = value.cast::<PyString>() {
             self.string(text)?;
         } else if value.is_none() {
@@ -139,12 +139,6 @@ impl Marker {
             self.string(digits.cast().map_err(PyErr::from)?)?;
         }
         Ok(())
-    }
-
-    /// A value that shares its parts can be huge written out: lets Ctrl-C through.
-    fn node(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.nodes = self.nodes.wrapping_add(1);
-        if self.nodes.is_multiple_of(1 << 16) { py.check_signals() } else { Ok(()) }
     }
 }
 
