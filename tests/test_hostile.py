@@ -653,6 +653,33 @@ def test_tools_and_requests_name_their_places() -> None:
 # ------------------------------------------------------------------------------------------------ cycles and depth
 
 
+class Interrupted(Exception):
+    """Raised by the handler of a signal, as Ctrl-C is."""
+
+
+@pytest.mark.skipif("not hasattr(signal, 'setitimer')", reason="no timers on this platform")
+@pytest.mark.parametrize("name", COUNTERS)
+def test_ctrl_c_ends_a_count(name: str) -> None:
+    """A value that shares its parts is small in memory, and too long to be written out."""
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    shared: list[Any] = [1]
+    for _ in range(40):
+        shared = [shared, shared]
+    block = {"type": "tool_use", "id": "t", "name": "f", "input": {"k": shared}}
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for call in (COUNTERS[name].message, ctxfast.TokenLedger(COUNTERS[name]).append):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(Interrupted):
+                call({"role": "assistant", "content": [block]})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.parametrize("counter", COUNTERS.values(), ids=COUNTERS)
 @pytest.mark.parametrize(
     "value", [cyclic_list(), {"a": cyclic_list()}, [{"a": cyclic_list()}]], ids=["[]", "{[]}", "[{[]}]"]

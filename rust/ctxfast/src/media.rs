@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, Engine, GeneralPurpose, GeneralPurposeConfig};
-use memchr::{memchr, memmem};
+use memchr::{memchr2, memmem};
 
 /// The data of a media part.
 #[derive(Clone, Copy, Debug)]
@@ -101,15 +101,26 @@ pub fn look(hint: Hint, data: Data) -> Media {
     }
 }
 
+/// The base64 in a data URL; `None`: it is no data URL, or one without base64.
+#[must_use]
+pub fn in_data_url(text: &[u8]) -> Option<&[u8]> {
+    if !text.starts_with(b"data:") {
+        return None;
+    }
+    let mark = b";base64,";
+    text.get(memmem::find(start(text), mark)? + mark.len()..)
+}
+
 /// What is base64 in a data URL, or in something that may be a name.
 fn encoded(text: &[u8]) -> &[u8] {
-    let start = text.get(..256).unwrap_or(text);
-    if start.starts_with(b"data:") {
-        let comma = memmem::find(start, b";base64,").map(|place| place + b";base64,".len());
-        return comma.and_then(|comma| text.get(comma..)).unwrap_or_default();
-    }
     // neither is of base64's alphabet
-    if memchr(b':', start).is_some() || memchr(b'.', start).is_some() { &[] } else { text }
+    let is_name = memchr2(b':', b'.', start(text)).is_some();
+    in_data_url(text).unwrap_or(if is_name { &[] } else { text })
+}
+
+/// As far as what stands before base64 is looked for.
+fn start(text: &[u8]) -> &[u8] {
+    text.get(..256).unwrap_or(text)
 }
 
 /// Decodes at most so many bytes, up to what is no base64: either alphabet, with or without padding, in lines or not.

@@ -1,6 +1,7 @@
 //! Values that are sent as JSON: how long they are, without writing them; and the text, for those who need it.
 
 use ctxfast::json::Length;
+use ctxfast::media::in_data_url;
 use ctxfast::text::Escapes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
@@ -34,10 +35,7 @@ impl Keys {
             return false;
         }
         match one_byte_text(value) {
-            Some(text) => {
-                text.starts_with(b"data:")
-                    && text.get(..256).unwrap_or(text).windows(8).any(|window| window == b";base64,")
-            }
+            Some(text) => in_data_url(text).is_some(),
             None => value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>(),
         }
     }
@@ -61,13 +59,13 @@ pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> 
 /// The text of a value as compact JSON, and the data of the media that are in it.
 pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<(Bound<'py, PyString>, Found<'py>)> {
     let py = value.py();
-    let mut copied = Copied::default();
-    let plain = plain(value, keys, &mut Vec::new(), &mut copied)?;
+    let mut copy = Copy { keys, media: Vec::new(), nodes: Nodes::default() };
+    let plain = copy.plain(value, &mut Vec::new())?;
     let options = PyDict::new(py);
     options.set_item("ensure_ascii", false)?;
     options.set_item("separators", (",", ":"))?;
     let text = py.import("json")?.getattr("dumps")?.call((plain,), Some(&options))?;
-    Ok((text.cast_into::<PyString>().map_err(PyErr::from)?, copied.media))
+    Ok((text.cast_into::<PyString>().map_err(PyErr::from)?, copy.media))
 }
 
 /// The data of media.
@@ -81,20 +79,12 @@ struct Measure<'py> {
     nodes: Nodes,
 }
 
-/// What a copy has left out, and its size.
-#[derive(Default)]
-struct Copied<'py> {
-    media: Found<'py>,
-    nodes: Nodes,
-}
-
-/// How many values were seen. One that shares its parts can be huge written out.
+/// How many values were walked over. A value that shares its parts can be huge written out: lets Ctrl-C through.
 #[derive(Default)]
 pub(super) struct Nodes(u32);
 
 impl Nodes {
-    /// One more; lets Ctrl-C through.
-    pub(super) fn next(&mut self, py: Python<'_>) -> PyResult<()> {
+    pub(super) fn one_more(&mut self, py: Python<'_>) -> PyResult<()> {
         self.0 = self.0.wrapping_add(1);
         if self.0.is_multiple_of(1 << 16) { py.check_signals() } else { Ok(()) }
     }
@@ -144,7 +134,7 @@ pub(super) fn enter(value: &Bound<'_, PyAny>, above: &mut Above) -> Read<()> {
 }
 
 fn visit<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above, walk: &mut Measure<'py>) -> Read<()> {
-    walk.nodes.next(value.py())?;
+    walk.nodes.one_more(value.py())?;
     if keys.is_media(value) {
         walk.media.push(value.clone());
         walk.length.add_ascii(2); // an empty string
@@ -181,43 +171,47 @@ fn visit<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above, walk: &m
     Ok(())
 }
 
-/// The value as dicts, lists, strings, numbers, booleans and nothing else.
-fn plain<'py>(
-    value: &Bound<'py, PyAny>,
+/// Copies a value without what is no text.
+struct Copy<'py> {
     keys: Keys,
-    above: &mut Above,
-    copied: &mut Copied<'py>,
-) -> Read<Bound<'py, PyAny>> {
-    let py = value.py();
-    copied.nodes.next(py)?;
-    if keys.is_media(value) {
-        copied.media.push(value.clone());
-        return Ok(PyString::new(py, "").into_any());
-    }
-    if let Ok(number) = value.cast::<PyInt>() {
-        expect_printable(number)?;
-    }
-    if value.is_none()
-        || value.is_instance_of::<PyString>()
-        || value.is_instance_of::<PyInt>()
-        || value.is_instance_of::<PyFloat>()
-    {
-        return Ok(value.clone());
-    }
-    enter(value, above)?;
-    let copy = if let Some(items) = Items::of(value) {
-        let list = PyList::empty(py);
-        items.each(|item| Ok(list.append(plain(&item, keys, above, copied)?)?))?;
-        list.into_any()
-    } else {
-        let dict = PyDict::new(py);
-        for (key, value) in text_members(value, keys, &mut copied.media)? {
-            dict.set_item(&key, plain(&value, keys, above, copied).at(|| member(&key))?)?;
+    media: Found<'py>,
+    nodes: Nodes,
+}
+
+impl<'py> Copy<'py> {
+    /// The value as dicts, lists, strings, numbers, booleans and nothing else.
+    fn plain(&mut self, value: &Bound<'py, PyAny>, above: &mut Above) -> Read<Bound<'py, PyAny>> {
+        let py = value.py();
+        self.nodes.one_more(py)?;
+        if self.keys.is_media(value) {
+            self.media.push(value.clone());
+            return Ok(PyString::new(py, "").into_any());
         }
-        dict.into_any()
-    };
-    above.pop();
-    Ok(copy)
+        if let Ok(number) = value.cast::<PyInt>() {
+            expect_printable(number)?;
+        }
+        if value.is_none()
+            || value.is_instance_of::<PyString>()
+            || value.is_instance_of::<PyInt>()
+            || value.is_instance_of::<PyFloat>()
+        {
+            return Ok(value.clone());
+        }
+        enter(value, above)?;
+        let copy = if let Some(items) = Items::of(value) {
+            let list = PyList::empty(py);
+            items.each(|item| Ok(list.append(self.plain(&item, above)?)?))?;
+            list.into_any()
+        } else {
+            let dict = PyDict::new(py);
+            for (key, value) in text_members(value, self.keys, &mut self.media)? {
+                dict.set_item(&key, self.plain(&value, above).at(|| member(&key))?)?;
+            }
+            dict.into_any()
+        };
+        above.pop();
+        Ok(copy)
+    }
 }
 
 /// The members that are text, and what is in them; notes the media that are left out.

@@ -83,7 +83,7 @@ impl Marker {
 
     /// A value that is sent as JSON, as [`super::json`] walks it.
     fn value(&mut self, value: &Bound<'_, PyAny>, keys: Keys, above: &mut Above) -> Read<()> {
-        self.nodes.next(value.py())?;
+        self.nodes.one_more(value.py())?;
         if let Ok(text) = value.cast::<PyString>() {
             self.string(text)?;
         } else if value.is_none() {
