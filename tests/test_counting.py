@@ -9,6 +9,7 @@ import math
 import pickle
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -295,6 +296,7 @@ def test_a_counter_is_a_value(counter: TokenCounter) -> None:
     assert again.messages([USER, CALL, RESULT], [TOOL]) == counter.messages([USER, CALL, RESULT], [TOOL])
     assert [other for other in COUNTERS if other == counter] == [counter]
     assert counter != "a counter"
+    assert counter == mock.ANY  # the other side is asked too
     with pytest.raises(AttributeError):
         setattr(counter, "chars_per_token", 1)  # noqa: B010
 

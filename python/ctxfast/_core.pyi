@@ -360,8 +360,8 @@ class TokenCounter:
         The counter that every function uses unless it is given another: `estimator("o200k")`, the family of OpenAI's
         models, with 3 % on totals.
 
-        Others have more tokens of the same text: name the model, `TokenCounter.for_model("claude-sonnet-4-5")`. Claude
-        3 to 4.6 has about 1.3 times as many, Claude 4.7 and later 1.6 times.
+        Other models make more tokens of the same text (Claude 3 to 4.6 about a quarter more, Claude 4.7 and later about
+        half as many more): name the model, `TokenCounter.for_model("claude-sonnet-4-5")`.
         """
     @staticmethod
     def estimator(
@@ -398,7 +398,7 @@ class TokenCounter:
         that is too low ends a run, and everything else is the middle: too low as often as too high. With 0.95 or 0.99
         whatever is counted (a text, a message, a list) is raised once, so that it is not too low for so many of 100
         documents: by 4 to 7 % or 5 to 9 %, and more where the text is short. 0.5 is the middle for totals too.
-        Raises `ValueError` for a family or a safety that is none.
+        Raises `ValueError` for another family or another safety.
         """
     def fits(self, /, content: object, limit: float) -> bool:
         """
@@ -416,17 +416,23 @@ class TokenCounter:
     @staticmethod
     def for_model(model: str | ModelInfo, *, safety: float | None = None) -> TokenCounter:
         """
-        The counter of a model: the estimate for its family of tokenizers, and what its provider adds for frames, tools
-        and media.
+        The counter of a model: the estimate for its family of tokenizers, and what its provider adds for messages, tool
+        calls, tool definitions and media.
 
-        `model` is a name as providers and gateways write it (`"gpt-5"`, `"bedrock/us.anthropic.claude-sonnet-4-5-v1:0"`)
-        or a `ModelInfo`; `model_info(name)` shows what is known. Of a name that is not known the rule is: if it is said
-        to be OpenAI's, `o200k`, else 1.2 times `deepseek_v3`, which is the most central family. Nothing is asked of the
-        network. `safety` is that of `estimator`.
+        `model` is a name as providers, gateways and frameworks write it (`"gpt-5"`,
+        `"bedrock/us.anthropic.claude-sonnet-4-5-v1:0"`), or a `ModelInfo`. What is known comes from a table in the
+        package, never from the network; `model_info(name)` shows it.
 
-        Images, PDFs and sound count by what the provider says of their size in pixels, pages or seconds, which is read
-        from their headers; an image that is not there (a URL, an id) counts as a screenshot of 1,920 x 1,080. Raises
-        `TypeError` or `ValueError` for what is no name.
+        A name that is not in the table is no error: `model_info(name).known` is false, and `.nearest` lists similar
+        names. It is counted like the newest models of its maker if the name says who that is; otherwise as `o200k` if it
+        is OpenAI-compatible (`openai/...`, `azure/...`), else as 1.2 times `deepseek_v3`, the most central family.
+
+        Images, PDFs and sound cost what the provider says for their size in pixels, pages or seconds, which is read from
+        their headers; an image that is not in the message (a URL, an id) counts as a screenshot of 1,920 x 1,080.
+
+        `safety` is explained at `estimator`: by default the total of a list is raised by 3 %, single texts are not.
+        Raises `TypeError` if `model` is neither a string nor a `ModelInfo`, `ValueError` for an empty name or another
+        safety.
         """
     @staticmethod
     def from_callable(
@@ -540,7 +546,8 @@ class TokenLedger:
         """
     def tokens(self, /, index: int) -> int:
         """
-        Tokens of the message at `index` by itself, as the total adds it up; it may be negative, as in lists. Raises `IndexError` where there is none.
+        Tokens of the message at `index` by itself, without the safety that the total has. `index` may be negative, as in
+        lists. Raises `IndexError` where there is none.
         """
     def total(self, /) -> int:
         """

@@ -97,7 +97,8 @@ impl TokenLedger {
         self.total_of(&self.lock(py))
     }
 
-    /// Tokens of the message at `index` by itself, as the total adds it up; it may be negative, as in lists. Raises `IndexError` where there is none.
+    /// Tokens of the message at `index` by itself, without the safety that the total has. `index` may be negative, as in
+    /// lists. Raises `IndexError` where there is none.
     #[pyo3(signature = (index: "int"))]
     fn tokens(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         let py = index.py();
