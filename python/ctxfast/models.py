@@ -8,11 +8,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from os.path import dirname, join
-from typing import Any
+from typing import Any, Literal
 
 from ctxfast._core import _image_tokens
 
 __all__ = ["Frame", "ImageRule", "ModelInfo", "ToolOverhead", "known_models", "model_info"]
+
+Family = Literal[
+    "o200k",
+    "cl100k",
+    "claude_v3",
+    "claude_v47",
+    "claude_legacy",
+    "llama3",
+    "qwen3",
+    "deepseek_v3",
+    "gemma3",
+    "mistral_tekken",
+]
+Detail = Literal["auto", "low", "high", "original"]
 
 _DETAILS = ("auto", "low", "high", "original")
 _MAX_PIXELS = 65_535  # a side; no provider takes more
@@ -31,7 +45,7 @@ class Frame:
     """A tool result with the call that it answers, beside their texts."""
 
     def __post_init__(self) -> None:
-        """Raises `TypeError` or `ValueError` for what is no number of tokens."""
+        """Raises `TypeError` or `ValueError` for a field that is not a number of tokens."""
         for name, value in vars(self).items():
             _check_whole(name, value)
 
@@ -47,7 +61,7 @@ class ToolOverhead:
     """The estimate of names, descriptions and schemas times this: OpenAI writes them in a shorter form than JSON."""
 
     def __post_init__(self) -> None:
-        """Raises `TypeError` or `ValueError` for what is no number."""
+        """Raises `TypeError` or `ValueError` for a field that is not such a number."""
         _check_whole("per_request", self.per_request)
         _check_whole("per_tool", self.per_tool)
         _check_number("schema_scale", self.schema_scale)
@@ -57,7 +71,7 @@ class ToolOverhead:
 class ImageRule:
     """How a provider turns an image's size into tokens. Sizes in pixels; a field that is 0 plays no part."""
 
-    kind: str
+    kind: Literal["fixed", "tiles", "patches", "google"]
     """- `"fixed"`: `tokens` for each image.
     - `"tiles"`: the image is fitted into a square of `max_side`, then its short side to `short_side`; each tile of
       `tile` pixels costs `per_tile`, and `base` comes on top. Detail "low" is `base` alone.
@@ -79,11 +93,11 @@ class ImageRule:
     multiplier: float = 1.0
     whole_patches: bool = False
     """An image that is made smaller gets a side of whole patches (OpenAI), else the largest size that fits (Claude)."""
-    auto: str = "high"
+    auto: Detail = "high"
     """What detail "auto" means."""
 
     def __post_init__(self) -> None:
-        """Raises `TypeError` or `ValueError` for a rule that counts nothing."""
+        """Raises `TypeError` or `ValueError` for another kind or detail, or a number out of range."""
         if self.kind not in ("fixed", "tiles", "patches", "google"):
             raise ValueError(f"kind: expected fixed, tiles, patches or google, got {self.kind!r}")
         for name, value in vars(self).items():
@@ -97,7 +111,7 @@ class ImageRule:
         if side is not None and getattr(self, side) == 0:
             raise ValueError(f"{side}: expected 1 or more for the kind {self.kind!r}, got 0")
 
-    def count(self, width: int, height: int, detail: str = "auto") -> int:
+    def count(self, width: int, height: int, detail: Detail = "auto") -> int:
         """Tokens of an image; see `ModelInfo.image_tokens`."""
         if detail not in _DETAILS:
             raise ValueError(f"detail: expected one of {', '.join(_DETAILS)}, got {detail!r}")
@@ -122,8 +136,8 @@ class ModelInfo:
     the name says who made it, else of the rule for unknown ones."""
     provider: str
     """Who made the model: `openai`, `anthropic`, `google`, `meta`, `mistral`, `deepseek`, `qwen`, `moonshot`, `zhipu`,
-    `minimax`, `xai`, or `unknown`. A gateway is none."""
-    family: str
+    `minimax`, `xai`, or `unknown`. Never a gateway."""
+    family: Family
     """For `TokenCounter.estimator`."""
     scale: float
     """The family's estimate times this: 1.2 for unknown models that are not OpenAI-compatible."""
@@ -157,11 +171,11 @@ class ModelInfo:
         _check_number("audio_tokens_per_second", self.audio_tokens_per_second)
         _check_number("scale", self.scale)
 
-    def image_tokens(self, width: int, height: int, detail: str = "auto") -> int:
+    def image_tokens(self, width: int, height: int, detail: Detail = "auto") -> int:
         """Tokens of an image of so many pixels, by the provider's published rule.
 
         `detail` is OpenAI's: `"auto"`, `"low"`, `"high"` or `"original"`; other providers have none. A side of 0 counts
-        as 1 pixel, one above 65,535 as that. Raises `TypeError` or `ValueError` for what is no size or no detail.
+        as 1 pixel, one above 65,535 as that. Raises `TypeError` or `ValueError` for another size or detail.
 
         >>> model_info("gpt-4o").image_tokens(1024, 1024), model_info("gpt-4o").image_tokens(1024, 1024, "low")
         (765, 85)
@@ -198,7 +212,7 @@ def model_info(name: str) -> ModelInfo:
     Windows are those of the model at its maker's own service. A gateway can have a smaller one, and a server of your
     own (Ollama) often has: then replace `context_window`.
 
-    Raises `TypeError` or `ValueError` for what is no name.
+    Raises `TypeError` if `name` is not a string, `ValueError` if it is empty.
     """
     if not isinstance(name, str):
         raise TypeError(f"model: expected a name such as 'claude-sonnet-4-5', got {type(name).__name__}")

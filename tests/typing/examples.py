@@ -101,6 +101,7 @@ def models(name: str) -> int:
     info = ctxfast.model_info(name)
     assert_type(info, ctxfast.ModelInfo)
     assert_type(info.nearest, tuple[str, ...])
-    assert_type(info.image_tokens(1024, 768), int)
+    assert_type(info.image_tokens(1024, 768, "low"), int)
+    assert_type(ctxfast.TokenCounter.estimator(info.family, safety=0.95), ctxfast.TokenCounter)
     ctxfast.model_info(5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     return info.context_window or 0
