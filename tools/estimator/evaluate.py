@@ -26,7 +26,7 @@ from typing import Any
 import recorded
 from accuracy_set import FOLDER, REPETITIONS, read
 
-from ctxfast import EstimatorConfig, TokenCounter
+from ctxfast import EstimatorConfig, TokenCounter, model_info
 
 Estimate = Callable[[str], float]
 
@@ -181,13 +181,19 @@ def repetitions_table() -> str:
     return table(["true / estimate", *shown], rows)
 
 
-# Which models, their family, and the tokens of a tool call with its result beside their texts (see docs/accuracy.md).
-GENERATIONS: dict[str, tuple[tuple[str, ...], str, int]] = {
-    "GPT-5": (("gpt-5",), "o200k", 11),
-    "Claude 4.5, 4.6": (("claude-opus-4", "claude-sonnet-4"), "claude_v3", 72),
-    "Claude Opus 5": (("claude-opus-5",), "claude_v47", 57),
-    "Claude Sonnet 5": (("claude-sonnet-5",), "claude_v47", 57),
-    "Claude Fable 5": (("claude-fable-5",), "claude_v47", 57),
+def generation(model: str, *prefixes: str) -> tuple[tuple[str, ...], str, int]:
+    """How the names of these models begin, their family, and the tokens of a tool call with its result beside their
+    texts (see docs/accuracy.md), as the package has them."""
+    info = model_info(model)
+    return prefixes, info.family, info.frame.per_result
+
+
+GENERATIONS = {
+    "GPT-5": generation("gpt-5", "gpt-5"),
+    "Claude 4.5, 4.6": generation("claude-opus-4-6", "claude-opus-4", "claude-sonnet-4"),
+    "Claude Opus 5": generation("claude-opus-5", "claude-opus-5"),
+    "Claude Sonnet 5": generation("claude-sonnet-5", "claude-sonnet-5"),
+    "Claude Fable 5": generation("claude-fable-5", "claude-fable-5"),
 }
 
 
