@@ -131,6 +131,11 @@ fn decode(text: &[u8], most: usize) -> Vec<u8> {
             .with_decode_padding_mode(DecodePaddingMode::Indifferent)
             .with_decode_allow_trailing_bits(true),
     );
+    let most = most / 3 * 4;
+    // most often it is base64 and nothing else, which needs no copy
+    if let Ok(bytes) = ENGINE.decode(text.get(..most).unwrap_or(text)) {
+        return bytes;
+    }
     let mut digits: Vec<u8> = text
         .iter()
         .filter(|byte| !byte.is_ascii_whitespace())
@@ -140,7 +145,7 @@ fn decode(text: &[u8], most: usize) -> Vec<u8> {
             b'+' | b'/' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Some(byte),
             _ => None,
         })
-        .take(most / 3 * 4)
+        .take(most)
         .collect();
     if digits.len() % 4 == 1 {
         digits.pop(); // six bits are no byte
