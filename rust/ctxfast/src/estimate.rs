@@ -125,13 +125,13 @@ pub const UNITS_PER_TOKEN: u32 = 64;
 
 /// What the pass over a text has summed up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+struct Sums {
     /// in 1/64 token
-    pub cost: u64,
+    cost: u64,
     /// of the ASCII characters, in 1/500
-    pub register: i64,
+    register: i64,
     /// code points
-    pub chars: u64,
+    chars: u64,
 }
 
 /// Estimates for one family of tokenizers.
@@ -182,9 +182,8 @@ impl Estimator {
     }
 
     /// The tokens of a text with these sums.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "sums of one text are far below 2^53")]
-    pub fn tokens(&self, sums: &Sums) -> f64 {
+    fn tokens(&self, sums: &Sums) -> f64 {
         // the mean register of the text, drawn to 0 where the text is short: as if 100 neutral characters stood in it
         let register = sums.register as f64 / 500.0 / (sums.chars as f64 + 100.0);
         let correction = (self.table.offset + self.table.slope * register).clamp(-0.25, 0.25);
@@ -192,8 +191,7 @@ impl Estimator {
     }
 
     /// The pass over a text.
-    #[must_use]
-    pub fn sums(&self, text: Text) -> Sums {
+    fn sums(&self, text: Text) -> Sums {
         match text {
             Text::Ucs1(units) => self.walk(units),
             Text::Ucs2(units) => self.walk(units),

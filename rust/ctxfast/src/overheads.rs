@@ -112,7 +112,7 @@ impl Detail {
 }
 
 /// The size of an image whose size is not known: a screenshot.
-pub const ASSUMED: (u64, u64) = (1920, 1080);
+const ASSUMED: (u64, u64) = (1920, 1080);
 /// Bytes of a token of a text file.
 const BYTES_OF_TOKEN: u64 = 4;
 
