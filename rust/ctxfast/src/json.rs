@@ -1,4 +1,4 @@
-//! How long a JSON value is as compact text, without writing it.
+//! How long a JSON value is as compact text, without writing it; and its strings, for those who write it.
 
 use crate::text::{Escapes, Text};
 
@@ -35,6 +35,27 @@ impl Length {
             Escapes::Go => go_float(value),
         });
     }
+}
+
+/// Writes a string with its quotes, in UTF-8; lone surrogates as three bytes, as UTF-8 would write them if it did.
+pub fn push_string(out: &mut Vec<u8>, text: Text<'_>) {
+    out.push(b'"');
+    text.each_point(|point| match (point, char::from_u32(point)) {
+        (0x22 | 0x5C, _) => out.extend([b'\\', point.to_le_bytes()[0]]),
+        (0x08, _) => out.extend(b"\\b"),
+        (0x09, _) => out.extend(b"\\t"),
+        (0x0A, _) => out.extend(b"\\n"),
+        (0x0C, _) => out.extend(b"\\f"),
+        (0x0D, _) => out.extend(b"\\r"),
+        (0..0x20, _) => out.extend(format!("\\u{point:04x}").as_bytes()),
+        (0x20..0x80, _) => out.push(point.to_le_bytes()[0]),
+        (_, Some(char)) => out.extend(char.encode_utf8(&mut [0; 4]).as_bytes()),
+        (_, None) => {
+            let [low, high, ..] = point.to_le_bytes();
+            out.extend([0xE0 | high >> 4, 0x80 | (high & 0xF) << 2 | low >> 6, 0x80 | low & 0x3F]);
+        }
+    });
+    out.push(b'"');
 }
 
 /// The shortest decimal digits that read back as `value`, and where the point stands among them: how many digits
@@ -92,7 +113,10 @@ fn scientific(count: i64, exponent: i64, least_exponent_digits: i64) -> i64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -135,6 +159,25 @@ mod tests {
             (1.25e-9, "1.25e-9"),
         ] {
             assert_eq!(go_float(value), text.len(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lone_surrogates_are_three_bytes() {
+        let mut out = Vec::new();
+        push_string(&mut out, Text::Ucs2(&[0xD800, 0x61, 0xDFFF]));
+        assert_eq!(out, b"\"\xED\xA0\x80a\xED\xBF\xBF\"");
+    }
+
+    proptest! {
+        #[test]
+        fn strings_as_serde_writes_them(text in "(\\PC|[\0-\x7f]|[\u{7f}-\u{2100}]){0,40}") {
+            let mut out = Vec::new();
+            push_string(&mut out, Text::from(text.as_str()));
+            prop_assert_eq!(std::str::from_utf8(&out).unwrap(), serde_json::to_string(&text).unwrap());
+            let mut length = Length::default();
+            length.add_string(Text::from(text.as_str()), Escapes::Json);
+            prop_assert_eq!(length.bytes, out.len());
         }
     }
 }

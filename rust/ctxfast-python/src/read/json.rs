@@ -1,10 +1,10 @@
 //! Values that are sent as JSON: how long they are, without writing them; and the text, for those who need it.
 
-use ctxfast::json::Length;
+use ctxfast::json::{Length, push_string};
 use ctxfast::media::in_data_url;
-use ctxfast::text::Escapes;
+use ctxfast::text::{Escapes, Text};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyString};
 
 use super::fields::dicts_of_object;
 use super::{Items, MAX_DEPTH};
@@ -51,48 +51,55 @@ enum Data {
 /// Length of a value as compact JSON, non-ASCII characters as they are, objects as their fields; and how many media
 /// are in it, whose data are not counted.
 pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> Read<(Length, usize)> {
-    let mut walk = Measure { escapes, length: Length::default(), media: Vec::new(), nodes: Nodes::default() };
-    visit(value, keys, &mut Vec::new(), &mut walk)?;
-    Ok((walk.length, walk.media.len()))
+    let mut walk = Walk::new(keys, Measure { escapes, length: Length::default() });
+    walk.value(value)?;
+    Ok((walk.sink.length, walk.media.len()))
 }
 
-/// The text of a value as compact JSON, and the data of the media that are in it.
+/// The text of a value as compact JSON, as Python's `json` writes it with `ensure_ascii=False`; and the data of the
+/// media that are in it.
 pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<(Bound<'py, PyString>, Found<'py>)> {
     let py = value.py();
-    let mut copy = Copy { keys, media: Vec::new(), nodes: Nodes::default() };
-    let plain = copy.plain(value, &mut Vec::new())?;
-    let options = PyDict::new(py);
-    options.set_item("ensure_ascii", false)?;
-    options.set_item("separators", (",", ":"))?;
-    let text = py.import("json")?.getattr("dumps")?.call((plain,), Some(&options))?;
-    Ok((text.cast_into::<PyString>().map_err(PyErr::from)?, copy.media))
+    let mut walk = Walk::new(keys, Writer(Vec::new()));
+    walk.value(value)?;
+    let text = if let Ok(text) = str::from_utf8(&walk.sink.0) {
+        PyString::new(py, text)
+    } else {
+        let bytes = PyBytes::new(py, &walk.sink.0); // with lone surrogates
+        PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?
+    };
+    Ok((text, walk.media))
 }
 
 /// The data of media.
 type Found<'py> = Vec<Bound<'py, PyAny>>;
 
+/// Takes a value as JSON, piece by piece.
+trait Sink {
+    /// Punctuation and names.
+    fn ascii(&mut self, text: &str);
+    /// A string or a key.
+    fn string(&mut self, text: Text<'_>);
+    fn int(&mut self, value: &Bound<'_, PyInt>) -> Read<()>;
+    fn float(&mut self, value: &Bound<'_, PyFloat>) -> Read<()>;
+}
+
 /// Adds up the length.
-struct Measure<'py> {
+struct Measure {
     escapes: Escapes,
     length: Length,
-    media: Found<'py>,
-    nodes: Nodes,
 }
 
-/// How many values were walked over. A value that shares its parts can be huge written out: lets Ctrl-C through.
-#[derive(Default)]
-pub(super) struct Nodes(u32);
-
-impl Nodes {
-    pub(super) fn one_more(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.0 = self.0.wrapping_add(1);
-        if self.0.is_multiple_of(1 << 16) { py.check_signals() } else { Ok(()) }
+impl Sink for Measure {
+    fn ascii(&mut self, text: &str) {
+        self.length.add_ascii(text.len());
     }
-}
 
-impl Measure<'_> {
+    fn string(&mut self, text: Text<'_>) {
+        self.length.add_string(text, self.escapes);
+    }
+
     fn int(&mut self, value: &Bound<'_, PyInt>) -> Read<()> {
-        expect_printable(value)?;
         if self.escapes == Escapes::Go {
             // Go reads every number as float64
             let float = value.extract::<f64>().unwrap_or_else(|_| {
@@ -103,10 +110,65 @@ impl Measure<'_> {
             let digits = small.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
             self.length.add_ascii(digits + usize::from(small < 0));
         } else {
-            let digits = value.py().get_type::<PyInt>().call_method1("__repr__", (value,))?;
-            self.length.add_ascii(digits.len()?);
+            self.length.add_ascii(digits(value)?.len()?);
         }
         Ok(())
+    }
+
+    fn float(&mut self, value: &Bound<'_, PyFloat>) -> Read<()> {
+        self.length.add_float(value.value(), self.escapes);
+        Ok(())
+    }
+}
+
+/// Writes it, in UTF-8 that may have lone surrogates.
+struct Writer(Vec<u8>);
+
+impl Sink for Writer {
+    fn ascii(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn string(&mut self, text: Text<'_>) {
+        push_string(&mut self.0, text);
+    }
+
+    fn int(&mut self, value: &Bound<'_, PyInt>) -> Read<()> {
+        match value.extract::<i64>() {
+            Ok(small) => self.ascii(&small.to_string()),
+            Err(_) => self.ascii(&digits(value)?.to_string_lossy()),
+        }
+        Ok(())
+    }
+
+    fn float(&mut self, value: &Bound<'_, PyFloat>) -> Read<()> {
+        match value.value() {
+            number if number.is_nan() => self.ascii("NaN"),
+            f64::INFINITY => self.ascii("Infinity"),
+            f64::NEG_INFINITY => self.ascii("-Infinity"),
+            _ => {
+                let digits = value.py().get_type::<PyFloat>().call_method1("__repr__", (value,))?;
+                self.ascii(&digits.cast::<PyString>().map_err(PyErr::from)?.to_string_lossy());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All digits of an integer, whatever a subclass says.
+pub(super) fn digits<'py>(value: &Bound<'py, PyInt>) -> Read<Bound<'py, PyString>> {
+    let digits = value.py().get_type::<PyInt>().call_method1("__repr__", (value,))?;
+    Ok(digits.cast_into().map_err(PyErr::from)?)
+}
+
+/// How many values were walked over. A value that shares its parts can be huge written out: lets Ctrl-C through.
+#[derive(Default)]
+pub(super) struct Nodes(u32);
+
+impl Nodes {
+    pub(super) fn one_more(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.0 = self.0.wrapping_add(1);
+        if self.0.is_multiple_of(1 << 16) { py.check_signals() } else { Ok(()) }
     }
 }
 
@@ -133,84 +195,60 @@ pub(super) fn enter(value: &Bound<'_, PyAny>, above: &mut Above) -> Read<()> {
     Ok(())
 }
 
-fn visit<'py>(value: &Bound<'py, PyAny>, keys: Keys, above: &mut Above, walk: &mut Measure<'py>) -> Read<()> {
-    walk.nodes.one_more(value.py())?;
-    if keys.is_media(value) {
-        walk.media.push(value.clone());
-        walk.length.add_ascii(2); // an empty string
-    } else if let Ok(text) = value.cast::<PyString>() {
-        walk.length.add_string(view(text), walk.escapes);
-    } else if value.is_none() {
-        walk.length.add_ascii(4);
-    } else if let Ok(value) = value.cast::<PyBool>() {
-        walk.length.add_ascii(if value.is_true() { 4 } else { 5 });
-    } else if let Ok(value) = value.cast::<PyInt>() {
-        walk.int(value)?;
-    } else if let Ok(value) = value.cast::<PyFloat>() {
-        walk.length.add_float(value.value(), walk.escapes);
-    } else if let Some(items) = Items::of(value) {
-        enter(value, above)?;
-        let mut count = 0;
-        items.each(|item| {
-            count += 1;
-            visit(&item, keys, above, walk)
-        })?;
-        walk.length.add_ascii(2 + usize::saturating_sub(count, 1)); // brackets, commas
-        above.pop();
-    } else {
-        enter(value, above)?;
-        let mut count = 0;
-        for (key, value) in text_members(value, keys, &mut walk.media)? {
-            count += 1;
-            walk.length.add_string(view(&key), walk.escapes);
-            visit(&value, keys, above, walk).at(|| member(&key))?;
-        }
-        walk.length.add_ascii(2 + count + usize::saturating_sub(count, 1)); // braces, colons, commas
-        above.pop();
-    }
-    Ok(())
-}
-
-/// Copies a value without what is no text.
-struct Copy<'py> {
+/// Walks over a value, and notes the media that are left out.
+struct Walk<'py, S> {
     keys: Keys,
+    sink: S,
     media: Found<'py>,
+    above: Above,
     nodes: Nodes,
 }
 
-impl<'py> Copy<'py> {
-    /// The value as dicts, lists, strings, numbers, booleans and nothing else.
-    fn plain(&mut self, value: &Bound<'py, PyAny>, above: &mut Above) -> Read<Bound<'py, PyAny>> {
-        let py = value.py();
-        self.nodes.one_more(py)?;
+impl<'py, S: Sink> Walk<'py, S> {
+    fn new(keys: Keys, sink: S) -> Self {
+        Self { keys, sink, media: Vec::new(), above: Above::new(), nodes: Nodes::default() }
+    }
+
+    fn value(&mut self, value: &Bound<'py, PyAny>) -> Read<()> {
+        self.nodes.one_more(value.py())?;
         if self.keys.is_media(value) {
             self.media.push(value.clone());
-            return Ok(PyString::new(py, "").into_any());
-        }
-        if let Ok(number) = value.cast::<PyInt>() {
-            expect_printable(number)?;
-        }
-        if value.is_none()
-            || value.is_instance_of::<PyString>()
-            || value.is_instance_of::<PyInt>()
-            || value.is_instance_of::<PyFloat>()
-        {
-            return Ok(value.clone());
-        }
-        enter(value, above)?;
-        let copy = if let Some(items) = Items::of(value) {
-            let list = PyList::empty(py);
-            items.each(|item| Ok(list.append(self.plain(&item, above)?)?))?;
-            list.into_any()
+            self.sink.ascii("\"\"");
+        } else if let Ok(text) = value.cast::<PyString>() {
+            self.sink.string(view(text));
+        } else if value.is_none() {
+            self.sink.ascii("null");
+        } else if let Ok(value) = value.cast::<PyBool>() {
+            self.sink.ascii(if value.is_true() { "true" } else { "false" });
+        } else if let Ok(value) = value.cast::<PyInt>() {
+            expect_printable(value)?;
+            self.sink.int(value)?;
+        } else if let Ok(value) = value.cast::<PyFloat>() {
+            self.sink.float(value)?;
+        } else if let Some(items) = Items::of(value) {
+            enter(value, &mut self.above)?;
+            let mut start = "[";
+            items.each(|item| {
+                self.sink.ascii(start);
+                start = ",";
+                self.value(&item)
+            })?;
+            self.sink.ascii(if start == "[" { "[]" } else { "]" });
+            self.above.pop();
         } else {
-            let dict = PyDict::new(py);
+            enter(value, &mut self.above)?;
+            let mut start = "{";
             for (key, value) in text_members(value, self.keys, &mut self.media)? {
-                dict.set_item(&key, self.plain(&value, above).at(|| member(&key))?)?;
+                self.sink.ascii(start);
+                start = ",";
+                self.sink.string(view(&key));
+                self.sink.ascii(":");
+                self.value(&value).at(|| member(&key))?;
             }
-            dict.into_any()
-        };
-        above.pop();
-        Ok(copy)
+            self.sink.ascii(if start == "{" { "{}" } else { "}" });
+            self.above.pop();
+        }
+        Ok(())
     }
 }
 

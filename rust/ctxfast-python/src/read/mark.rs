@@ -16,7 +16,7 @@ use ctxfast::text::Text;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyString};
 
-use super::json::{Above, Keys, Nodes, enter, expect_printable, member, members};
+use super::json::{Above, Keys, Nodes, digits, enter, expect_printable, member, members};
 use super::media::data_of;
 use super::{Items, Visit};
 use crate::errors::{At, Read};
@@ -134,9 +134,9 @@ impl Marker {
         } else {
             // Python's hash of a number is the number by a modulus
             expect_printable(value)?;
-            let digits = value.py().get_type::<PyInt>().call_method1("__repr__", (value,))?;
+            let digits = digits(value)?;
             self.tag(Tag::LongInt, 0);
-            self.string(digits.cast().map_err(PyErr::from)?)?;
+            self.string(&digits)?;
         }
         Ok(())
     }
