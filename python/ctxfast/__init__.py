@@ -21,6 +21,7 @@ from ctxfast.structure import Problem, atoms, find_safe_cut, safe_cuts, step_sta
 TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all of ctxfast's
 if TYPE_CHECKING:
     from ctxfast.anchor import UsageAnchor
+    from ctxfast.budget import ContextBudget, Level
     from ctxfast.counting import EstimatorConfig
     from ctxfast.models import ModelInfo, model_info
     from ctxfast.policy import PrunePolicy
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BudgetError",
     "CachePrices",
+    "ContextBudget",
     "CtxfastError",
     "Edit",
     "EstimatorConfig",
     "FreshTail",
+    "Level",
     "MessageTypeError",
     "MessageValueError",
     "ModelInfo",
@@ -70,7 +73,9 @@ if not _OPTIMISED:
 
 if not TYPE_CHECKING:  # type checkers know the names above and should know no others
     _LATER = {
+        "ContextBudget": "budget",
         "EstimatorConfig": "counting",
+        "Level": "budget",
         "ModelInfo": "models",
         "PrunePolicy": "policy",
         "Usage": "usage",

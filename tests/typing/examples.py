@@ -105,3 +105,21 @@ def models(name: str) -> int:
     assert_type(ctxfast.TokenCounter.estimator(info.family, safety=0.95), ctxfast.TokenCounter)
     ctxfast.model_info(5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     return info.context_window or 0
+
+
+def budget(name: str, used: int) -> ctxfast.Level:
+    """What is not known is `None`; the rest are numbers."""
+    budget = ctxfast.ContextBudget.for_model(name, max_output_tokens=32_000)
+    assert_type(budget, ctxfast.ContextBudget)
+    assert_type(budget.learned(128_000), ctxfast.ContextBudget)
+    assert_type(budget.hard, int | None)
+    assert_type(budget.usable, int | None)
+    assert_type(budget.fresh_tail, int)
+    assert_type(budget.is_over(used), bool)
+    assert_type(ctxfast.ContextBudget(None, soft_limit=1_000).room(used), int | None)
+    assert_type(ctxfast.ContextBudget.from_dict(budget.to_dict()), ctxfast.ContextBudget)
+    ctxfast.ContextBudget()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    ctxfast.ContextBudget(1_000, source="me")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    if budget.level(used) >= ctxfast.Level.URGENT:
+        return ctxfast.Level.URGENT
+    return budget.level(used)
