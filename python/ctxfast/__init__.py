@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from ctxfast.counting import EstimatorConfig
     from ctxfast.models import ModelInfo, model_info
     from ctxfast.policy import PrunePolicy
+    from ctxfast.reasons import CompactReason
     from ctxfast.usage import Usage
 
 __all__ = [
     "BudgetError",
     "CachePrices",
+    "CompactReason",
     "ContextBudget",
     "CtxfastError",
     "Edit",
@@ -73,6 +75,7 @@ if not _OPTIMISED:
 
 if not TYPE_CHECKING:  # type checkers know the names above and should know no others
     _LATER = {
+        "CompactReason": "reasons",
         "ContextBudget": "budget",
         "EstimatorConfig": "counting",
         "Level": "budget",

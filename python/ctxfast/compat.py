@@ -9,7 +9,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal
 
-__all__ = ["CalculateFreshTailBudget", "EstimateMessageTokens", "EstimateToolDefsTokens", "PruneToolOutputs"]
+    from ctxfast.reasons import CompactReason
+
+    ContextCompressReasonProactive = CompactReason.PROACTIVE
+    ContextCompressReasonRetry = CompactReason.RETRY
+    FRESH_TAIL_COUNT = 32
+
+__all__ = [
+    "FRESH_TAIL_COUNT",
+    "CalculateFreshTailBudget",
+    "ContextCompressReasonProactive",
+    "ContextCompressReasonRetry",
+    "EstimateMessageTokens",
+    "EstimateToolDefsTokens",
+    "PruneToolOutputs",
+]
 
 _ESTIMATOR = TokenCounter.picoclaw("4.0")
 _STUB = "[Tool output pruned — use expand for details]"
@@ -65,3 +79,27 @@ def PruneToolOutputs(
     for index in old:
         result[index] = {**messages[index], "content": _STUB}
     return result
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """The names that were deprecated in the first design, too: each warns on its first use.
+
+        `ContextCompressReasonProactive` and `ContextCompressReasonRetry` are the members of `ctxfast.CompactReason`.
+        `FRESH_TAIL_COUNT` is the fixed number of messages that the fresh tail had; nothing uses it.
+        """
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import warnings
+
+        from ctxfast.reasons import CompactReason
+
+        value, successor = {
+            "ContextCompressReasonProactive": (CompactReason.PROACTIVE, "CompactReason.PROACTIVE"),
+            "ContextCompressReasonRetry": (CompactReason.RETRY, "CompactReason.RETRY"),
+            "FRESH_TAIL_COUNT": (32, "fresh_tail_budget"),
+        }[name]
+        warnings.warn(f"{name} is deprecated: use ctxfast.{successor}", DeprecationWarning, stacklevel=2)
+        globals()[name] = value  # found without this function from now on, so that it warns once
+        return value

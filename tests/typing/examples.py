@@ -118,6 +118,7 @@ def budget(name: str, used: int) -> ctxfast.Level:
     assert_type(budget.is_over(used), bool)
     assert_type(ctxfast.ContextBudget(None, soft_limit=1_000).room(used), int | None)
     assert_type(ctxfast.ContextBudget.from_dict(budget.to_dict()), ctxfast.ContextBudget)
+    assert_type(ctxfast.CompactReason("retry"), ctxfast.CompactReason)
     ctxfast.ContextBudget()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     ctxfast.ContextBudget(1_000, source="me")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     if budget.level(used) >= ctxfast.Level.URGENT:
