@@ -380,7 +380,7 @@ def test_goes_on_after_json() -> None:
         ({"version": True}, "version"),
         ({"version": None}, "version"),
         ({"context_window": True}, "context_window"),
-        ({"context_window": 0}, "context_window"),
+        ({"context_window": -1}, "context_window"),
         ({"context_window": 2.5}, "context_window"),
         ({"spread": math.nan}, "spread"),
         ({"spread": 0}, "spread"),
@@ -414,6 +414,13 @@ def test_what_is_no_anchor_is_an_error(change: dict[str, Any], message: str) -> 
     data = {key: value for key, value in data.items() if value is not ...}
     with pytest.raises((TypeError, ValueError), match=message):
         UsageAnchor.from_dict(data)
+
+
+def test_a_window_of_0_is_unknown() -> None:
+    anchor = UsageAnchor(LENGTH, context_window=0)
+    assert anchor.to_dict() == UsageAnchor(LENGTH).to_dict()
+    assert anchor.observe(Usage(300_000), user(290_000))
+    assert anchor.predict(user(290_000)) == 300_000
 
 
 def test_wrong_arguments() -> None:

@@ -59,7 +59,8 @@ class UsageAnchor:
     The factor, the slope, is learned from how much the prompt grows when the estimate does, never from the prompt as a
     whole, for what the estimate misses does not grow with it. It is kept for each model. `spread` is how far from 1 it
     may be, as a standard deviation: 0.06 is right for a counter that was made for the model's family, 0.3 for others
-    (source: a simulation of 1,500 sessions). `context_window`, in tokens, tells records that no prompt can have.
+    (source: a simulation of 1,500 sessions). `context_window`, in tokens, tells records that no prompt can have; 0 or
+    `None`: it is not known.
 
     Records are wrong at times: totals of many requests, one of twice the size. Those are not believed; if the next one
     agrees, it is. One object is for one conversation, and for one thread at a time.
@@ -76,12 +77,12 @@ class UsageAnchor:
         if context_window is not None:
             if isinstance(context_window, bool) or not isinstance(context_window, int):
                 raise TypeError(f"context_window: expected a number of tokens, got {context_window!r}")
-            if not 1 <= context_window <= _LARGEST:
-                raise BudgetError(f"context_window: expected 1 to 1e12 tokens, got {context_window!r}")
+            if not 0 <= context_window <= _LARGEST:
+                raise BudgetError(f"context_window: expected 0 to 1e12 tokens, got {context_window!r}")
         if not 0.001 <= _number(spread, "spread") <= 10:
             raise ValueError(f"spread: expected 0.001 to 10, got {spread!r}")
         self._counter = TokenCounter.default() if counter is None else counter
-        self._window = context_window
+        self._window = context_window or None
         self._spread = float(spread)
         self._setup: tuple[str, str] | None = None  # the model, and a hash of system prompt and tools
         self._first: _Point | None = None
