@@ -20,6 +20,8 @@ from cases import calls_of, get, has_user_text, load_cases, pairing, results_of
 
 from ctxfast import (
     BudgetError,
+    ContextBudget,
+    Level,
     Pruned,
     PrunePolicy,
     TokenCounter,
@@ -67,7 +69,9 @@ def context_used_from_usage(case: Case) -> Any:
 
 
 def tail_budget(case: Case) -> Any:
-    return fresh_tail_budget(case["args"]["context_window"])
+    """Of the window itself, as if all of it were usable; without a window that of a budget that knows none."""
+    window = case["args"]["context_window"]
+    return ContextBudget(window).fresh_tail if window is None else fresh_tail_budget(window)
 
 
 def fit_to_budget(case: Case) -> list[Any]:
@@ -124,8 +128,14 @@ def prune_sequence(case: Case) -> list[Any]:
 
 
 def should_compact(case: Case) -> bool:
-    """Whether the prompt is ever said to pass the threshold, with a known window or without."""
-    window, series = case["args"]["context_window"], case["usage_series"]
+    """Whether so many tokens are too many, or, of a series of records, whether the prompt ever passes the threshold."""
+    arguments = case["args"]
+    window = arguments["context_window"]
+    if "used" in arguments:
+        UsageAnchor(context_window=window)
+        budget = ContextBudget(window, arguments.get("max_output"))
+        return budget.is_over(arguments["used"]) or budget.level(arguments["used"]) > Level.NORMAL
+    series = case["usage_series"]
     found = []
     for anchor in (UsageAnchor(LENGTH), UsageAnchor(LENGTH, context_window=window)):
         tokens = series[0]["total"] - series[0]["estimated_added"]
@@ -133,7 +143,7 @@ def should_compact(case: Case) -> bool:
             tokens += record["estimated_added"]
             messages = [{"role": "user", "content": "x" * tokens}]
             anchor.observe(Usage(record["total"]), messages)
-            found.append(anchor.predict(messages) > case["args"]["threshold"] * window)
+            found.append(anchor.predict(messages) > arguments["threshold"] * window)
     return any(found)
 
 
@@ -154,9 +164,6 @@ CALLS: dict[str, Callable[[Case], Any]] = {
 NOT_YET: dict[tuple[str, str | None], str] = {
     ("17-first-must-be-user", "reports:dropped"): "the report of fit_to_budget",
     ("18-marker-breaks-alternation", None): "fit_to_budget with a marker",
-    ("51-window-unknown", None): "fresh_tail_budget of an unknown window",
-    ("52-window-zero", None): "should_compact without a record",
-    ("57-input-plus-output", None): "should_compact with room for the output",
 }
 
 # --------------------------------------------------------------------------------------------- the properties
@@ -218,6 +225,10 @@ def at_least(run: Run, bound: str) -> None:
 
 def at_most(run: Run, bound: str) -> None:
     assert run.result <= int(bound)
+
+
+def positive(run: Run, _: str) -> None:
+    assert run.result > 0
 
 
 def independent_of_base64_length(run: Run, _: str) -> None:
@@ -288,6 +299,11 @@ def changed_prefix_at_most(run: Run, limit: str) -> None:
 
 
 def reports(run: Run, what: str) -> None:
+    if what == "unknown_window":
+        budget = ContextBudget(run.case["args"]["context_window"])
+        assert not budget.known
+        assert "context window  not known" in str(budget)
+        return
     assert what == "first_changed_index"
     found = [prune(run.case, messages).report for messages in growing(run.case)]
     assert all((report.earliest_changed_index is not None) == report.changed for report in found)
@@ -330,6 +346,7 @@ PROPERTIES: dict[str, Callable[[Run, str], None]] = {
         estimate_between,
         at_least,
         at_most,
+        positive,
         independent_of_base64_length,
         pruned,
         kept,

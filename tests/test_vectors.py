@@ -15,7 +15,7 @@ import pytest
 from cases import by_length, check_tail, counters, get, load_vectors, pairing, splits_a_pair, two_and_a_half
 
 import ctxfast
-from ctxfast import PrunePolicy, compat
+from ctxfast import BudgetError, ContextBudget, PrunePolicy, compat
 
 Entry = dict[str, Any]
 
@@ -392,6 +392,17 @@ def test_original_destroyed(package: ModuleType) -> None:
         assert all(message is one for message, one in zip(messages, same, strict=True))
 
 
+def test_threshold_confusion() -> None:
+    """A soft limit of 80 % of the window lies above the hard limit: it would be shown and never reached."""
+    entry = repro("threshold_confusion")
+    budget = ContextBudget(204_800, max_output_tokens=128_000)
+    assert budget.hard == entry["expect"]["hard_limit"]
+    with pytest.raises(BudgetError, match=r"soft_limit: 163,840 tokens can never be reached .* 76,800"):
+        ContextBudget(204_800, max_output_tokens=128_000, soft_limit=entry["expect"]["soft_limit"])
+    shown = [" ".join(line.split()) for line in str(budget).splitlines()]
+    assert {"hard limit 76,800 context window less output reserve", "usable 65,280 soft limit"} <= set(shown)
+
+
 COVERED = {
     "pair_split_midpoint",
     "pair_split_keep_last_4",
@@ -410,6 +421,7 @@ COVERED = {
     "prefix_churn",
     "stub_mimicry",
     "user_messages_survive",  # its first half: pruning
+    "threshold_confusion",
 }
 
 NOT_YET = {
@@ -422,7 +434,6 @@ NOT_YET = {
     "huge_read_file": "truncate_tool_output",
     "summary_without_tool_context": "build_summary_prompt",
     "summary_accepts_only_target": "check_summary",
-    "threshold_confusion": "ContextBudget",
     "few_huge_messages": "ContextManager",
     "old_summary_lost": "build_summary_prompt",
 }
