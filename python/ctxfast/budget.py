@@ -120,7 +120,7 @@ class ContextBudget:
     soft_limit: int | None = None
     """`usable` as a number of tokens, instead of a safety margin. It holds in unknown windows, too."""
     source: WindowSource = "caller"
-    """Who says how large the window is."""
+    """Who says how large the window is; `dataclasses.replace` keeps it unless it is given anew."""
 
     def __post_init__(self) -> None:
         """Normalise the numbers; reject those that are none, and those that cannot be reached."""
