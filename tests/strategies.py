@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from ctxfast import EstimatorConfig, TokenCounter, reference
+from ctxfast import EstimatorConfig, TokenCounter, model_info, reference
 
 Message = dict[str, Any]
 Pair = tuple[TokenCounter, reference.Counter]
@@ -581,7 +581,7 @@ counters: SearchStrategy[Pair] = st.one_of(
     ),
     st.builds(
         lambda name, safety: (TokenCounter.for_model(name, safety=safety), reference.for_model(name, safety)),
-        st.sampled_from(["gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro", "somebody/something"]),
+        st.sampled_from(["gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro", model_info("somebody/something")]),
         st.sampled_from([None, 0.5, 0.95]),
     ),
 )

@@ -379,6 +379,16 @@ def test_an_edit_in_place_is_noticed(name: str, edit: str) -> None:
     assert [ledger.tokens(index) for index in range(len(messages))] == [counter.message(m) for m in messages]
 
 
+def test_an_empty_result_is_no_empty_message() -> None:
+    """It has a frame that other messages have not."""
+    counter = COUNTERS["model"]
+    result: dict[str, Any] = {"role": "tool", "content": []}
+    ledger = TokenLedger(counter, [result])
+    result["role"] = "user"
+    assert ledger.resync([result]) == 1
+    assert ledger.total() == counter.messages([result])
+
+
 def test_texts_with_the_same_hash_are_told_apart() -> None:
     """Python hashes the bytes of a text: of `"\\x01\\x0e"` they are those of a Thai letter."""
     one, other = {"role": "user", "content": "\x01\x0e"}, {"role": "user", "content": "\u0e01"}

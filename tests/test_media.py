@@ -242,7 +242,7 @@ def test_core_and_twin_agree_on_whatever_it_is(data: bytes, kind: str, written: 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "guess"}, "kind: expected fixed, tiles, patches or google, got 'guess'"),
+        ({"kind": "guess"}, "kind: expected fixed, tiles, patches or crops, got 'guess'"),
         ({"kind": "patches"}, "patch: expected 1 or more for the kind 'patches', got 0"),
         ({"tokens": -1}, "tokens: expected 0 to 1,000,000, got -1"),
         ({"multiplier": float("nan")}, "multiplier: expected 0 to 1,000, got nan"),

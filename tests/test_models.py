@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import math
+import pickle
 import re
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ from recorded import Recorded
 
 import ctxfast
 from ctxfast import ModelInfo, TokenCounter, model_info
+from ctxfast.errors import UnknownModelWarning
 from ctxfast.models import Frame, ImageRule, ToolOverhead, known_models
 
 TABLE: dict[str, Any] = json.loads(Path(ctxfast.__file__).with_name("models.json").read_text(encoding="utf-8"))
@@ -74,8 +76,8 @@ SEEN = [
     groq/openai/gpt-oss-120b                                 openai    o200k          131072
     openai.gpt-oss-20b-1:0                                   openai    o200k          131072
     gpt-oss:20b                                              openai    o200k          131072
-    claude-2.1                                               anthropic claude_legacy  100000
-    anthropic.claude-v2:1                                    anthropic claude_legacy  100000
+    claude-2.1                                               anthropic claude_legacy  200000
+    anthropic.claude-v2:1                                    anthropic claude_legacy  200000
     claude-3-opus-20240229                                   anthropic claude_v3      200000
     anthropic.claude-3-haiku-20240307-v1:0                   anthropic claude_v3      200000
     claude-3-5-sonnet-latest                                 anthropic claude_v3      200000
@@ -564,3 +566,26 @@ def test_recorded_images(shared: Path, provider: str, least: int) -> None:
     assert len(with_images) >= least
     for request in with_images:
         assert abs(request.estimated() - request.counted) <= 0.1 * request.counted + 1, (request.model, request.images)
+
+
+# -------------------------------------------------------------------------------------------------- unknown names
+
+
+LINES = "The tests pass now; I have changed two files.\n" * 20
+
+
+def test_an_unknown_name_is_not_counted_in_silence() -> None:
+    """A misspelt one would be 40 % too low, or a fifth too high."""
+    with pytest.warns(UnknownModelWarning, match="'cluade-opus-4-7' is not in the table.*nearest: claude-opus-4"):
+        counter = TokenCounter.for_model("cluade-opus-4-7")
+    with pytest.warns(UnknownModelWarning, match="taken for deepseek_v3 times 1.2") as caught:
+        count = ctxfast.count_tokens(LINES, model="someone/new-model-9")
+    assert count == pytest.approx(1.2 * TokenCounter.estimator("deepseek_v3").text(LINES), abs=1)
+    assert caught[0].filename == __file__
+    with pytest.warns(UnknownModelWarning):
+        assert pickle.loads(pickle.dumps(counter)) == counter
+
+
+def test_a_model_info_is_no_guess() -> None:
+    counter = TokenCounter.for_model(model_info("someone/new-model-9"))  # a warning would be an error here
+    assert counter.text(LINES) > TokenCounter.estimator("deepseek_v3").text(LINES)

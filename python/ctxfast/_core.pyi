@@ -423,8 +423,8 @@ class TokenCounter:
         `"bedrock/us.anthropic.claude-sonnet-4-5-v1:0"`), or a `ModelInfo`. What is known comes from a table in the
         package, never from the network; `model_info(name)` shows it.
 
-        A name that is not in the table is no error: `model_info(name).known` is false, and `.nearest` lists similar
-        names. It is counted like the newest models of its maker if the name says who that is; otherwise as `o200k` if it
+        A name that is not in the table gives an `UnknownModelWarning`, which lists similar names (not if it comes as
+        `model_info(name)`). It is counted like the newest models of its maker if the name says who that is; otherwise as `o200k` if it
         is OpenAI-compatible (`openai/...`, `azure/...`), else as 1.2 times `deepseek_v3`, the most central family.
 
         Images, PDFs and sound cost what the provider says for their size in pixels, pages or seconds, which is read from

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "CtxfastError", "MessageTypeError", "MessageValueError", "UsageError"]
+__all__ = ["BudgetError", "CtxfastError", "MessageTypeError", "MessageValueError", "UnknownModelWarning", "UsageError"]
 
 
 class CtxfastError(Exception):
@@ -35,6 +35,10 @@ class MessageValueError(_ReadingError, ValueError):
 
 class BudgetError(CtxfastError, ValueError):
     """A budget or limit that is no number of tokens: negative, zero where that means nothing, NaN, infinite, bool."""
+
+
+class UnknownModelWarning(UserWarning):
+    """A model's name is not in the table: its tokens are counted by a rule for unknown models."""
 
 
 class UsageError(_ReadingError, ValueError):

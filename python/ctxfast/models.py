@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -11,6 +12,7 @@ from os.path import dirname, join
 from typing import Any, Literal
 
 from ctxfast._core import _image_tokens
+from ctxfast.errors import UnknownModelWarning
 
 __all__ = ["Frame", "ImageRule", "ModelInfo", "ToolOverhead", "known_models", "model_info"]
 
@@ -71,14 +73,14 @@ class ToolOverhead:
 class ImageRule:
     """How a provider turns an image's size into tokens. Sizes in pixels; a field that is 0 plays no part."""
 
-    kind: Literal["fixed", "tiles", "patches", "google"]
+    kind: Literal["fixed", "tiles", "patches", "crops"]
     """- `"fixed"`: `tokens` for each image.
     - `"tiles"`: the image is fitted into a square of `max_side`, then its short side to `short_side`; each tile of
       `tile` pixels costs `per_tile`, and `base` comes on top. Detail "low" is `base` alone.
     - `"patches"`: squares of `patch` pixels, the last ones of a row or column whole, `multiplier` tokens each. The
       image is made smaller until its long side is at most `max_side` and it has at most `max_patches`.
-    - `"google"`: `base` if both sides are at most `small_side`, else `base` for each tile of `tile` pixels. `tile=0`:
-      tiles of two thirds of the short side, 256 to 768 pixels, and once more for the whole image."""
+    - `"crops"` (Gemini): `base` if both sides are at most `small_side`, else `base` for each tile of `tile` pixels.
+      `tile=0`: tiles of two thirds of the short side, 256 to 768 pixels, and once more for the whole image."""
     tokens: int = 0
     base: int = 0
     per_tile: int = 0
@@ -98,8 +100,8 @@ class ImageRule:
 
     def __post_init__(self) -> None:
         """Raises `TypeError` or `ValueError` for another kind or detail, or a number out of range."""
-        if self.kind not in ("fixed", "tiles", "patches", "google"):
-            raise ValueError(f"kind: expected fixed, tiles, patches or google, got {self.kind!r}")
+        if self.kind not in ("fixed", "tiles", "patches", "crops"):
+            raise ValueError(f"kind: expected fixed, tiles, patches or crops, got {self.kind!r}")
         for name, value in vars(self).items():
             if name not in ("kind", "multiplier", "whole_patches", "auto"):
                 _check_whole(name, value, least=-1 if name == "original_patches" else 0)
@@ -346,6 +348,19 @@ def _side(name: str, value: int) -> int:
     if value < 0:
         raise ValueError(f"{name}: expected a number of pixels, got {value!r}")
     return min(max(value, 1), _MAX_PIXELS)
+
+
+def _warn_unknown(info: ModelInfo) -> None:
+    """For a name that is not in the table: nothing is guessed in silence. A `ModelInfo` in its place is no guess."""
+    warnings.warn(_unknown(info), UnknownModelWarning, stacklevel=2)
+
+
+@lru_cache(maxsize=256)
+def _unknown(info: ModelInfo) -> str:
+    times = "" if info.scale == 1 else f" times {info.scale:g}"
+    name = info.name if len(info.name) <= 80 else f"{info.name[:79]}…"
+    nearest = ", ".join(info.nearest) or "none"
+    return f"model: {name!r} is not in the table, its tokens are taken for {info.family}{times}; nearest: {nearest}"
 
 
 def _check_type(name: str, value: object, of: type) -> None:

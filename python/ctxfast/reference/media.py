@@ -186,8 +186,8 @@ def image_tokens(rule: ImageRule, width: float, height: float, detail: str) -> i
     width, height = (min(max(side, 1), 65_535) for side in (width, height))
     if rule.kind == "fixed":
         return rule.tokens
-    if rule.kind == "google":
-        return google_tokens(rule, width, height)
+    if rule.kind == "crops":
+        return crop_tokens(rule, width, height)
     if rule.kind == "patches":
         return patch_tokens(rule, width, height, rule.auto if detail not in ("low", "high", "original") else detail)
     if detail == "low":
@@ -212,7 +212,7 @@ def patch_tokens(rule: ImageRule, width: float, height: float, detail: str) -> i
     return math.ceil(patches * rule.multiplier - 1e-9)
 
 
-def google_tokens(rule: ImageRule, width: float, height: float) -> int:
+def crop_tokens(rule: ImageRule, width: float, height: float) -> int:
     """One base for a small image, else one for each tile."""
     if max(width, height) <= rule.small_side:
         return rule.base

@@ -21,7 +21,11 @@ impl Model {
     pub(crate) fn read(model: &Bound<'_, PyAny>) -> PyResult<Model> {
         let models = model.py().import("ctxfast.models")?;
         let info = if model.is_instance_of::<PyString>() {
-            models.getattr("model_info")?.call1((model,))?
+            let info = models.getattr("model_info")?.call1((model,))?;
+            if !info.getattr("known")?.is_truthy()? {
+                models.getattr("_warn_unknown")?.call1((&info,))?;
+            }
+            info
         } else if model.is_instance(&models.getattr("ModelInfo")?)? {
             model.clone()
         } else {
@@ -82,7 +86,7 @@ fn image_rule(rule: &Bound<'_, PyAny>) -> PyResult<ImageRule> {
                 auto_is_original: rule.getattr("auto")?.extract::<String>()? == "original",
             }
         }
-        "google" => ImageRule::Crops {
+        "crops" => ImageRule::Crops {
             small_side: number("small_side")?,
             max_side: number("max_side")?,
             tile: number("tile")?,

@@ -37,27 +37,27 @@ impl From<Vec<Entry>> for Ledger {
 impl Ledger {
     /// One more message at the end.
     pub fn push(&mut self, entry: Entry) {
-        self.sum += entry.tokens;
+        self.sum = self.sum.saturating_add(entry.tokens);
         self.entries.push(entry);
     }
 
     /// More messages at the end.
     pub fn extend(&mut self, entries: &[Entry]) {
-        self.sum += sum(entries);
+        self.sum = self.sum.saturating_add(sum(entries));
         self.entries.extend_from_slice(entries);
     }
 
     /// Another message in place of one; `None`: there is none at this index.
     pub fn replace(&mut self, index: usize, entry: Entry) -> Option<()> {
         let old = self.entries.get_mut(index)?;
-        self.sum = self.sum - old.tokens + entry.tokens;
+        self.sum = self.sum.saturating_sub(old.tokens).saturating_add(entry.tokens);
         *old = entry;
         Some(())
     }
 
     /// Keeps the first `length` messages; all, if there are fewer.
     pub fn truncate(&mut self, length: usize) {
-        self.sum -= sum(self.entries.get(length..).unwrap_or_default());
+        self.sum = self.sum.saturating_sub(sum(self.entries.get(length..).unwrap_or_default()));
         self.entries.truncate(length);
     }
 
@@ -91,7 +91,7 @@ impl Ledger {
 }
 
 fn sum(entries: &[Entry]) -> u64 {
-    entries.iter().map(|entry| entry.tokens).sum()
+    entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.tokens))
 }
 
 /// What was counted before, to be recognised in a list that may have changed.
