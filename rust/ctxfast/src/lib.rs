@@ -32,6 +32,7 @@ pub mod flat;
 pub mod json;
 pub mod ledger;
 pub mod media;
+pub mod overflow;
 pub mod overheads;
 pub mod pairs;
 pub mod part;
