@@ -24,10 +24,13 @@ ALLOWED = "ctxfast._core.FreshTail.__class_getitem__\nctxfast._core.Pruned.__cla
 
 # The texts that some properties can be.
 WORDS = {
-    "kind": "'read', 'edit', 'command', 'search', 'list', 'web', 'agent', 'other'",
-    "reason": "'aged', 'covered', 'edited', 'error'",
-    "blocked_by": "'protected_turns', 'protected_tokens', 'protected_steps', 'prune_threshold', 'trigger_tokens', "
+    "Edit.kind": "'read', 'edit', 'command', 'search', 'list', 'web', 'agent', 'other'",
+    "Edit.reason": "'aged', 'covered', 'edited', 'error'",
+    "Report.blocked_by": "'protected_turns', 'protected_tokens', 'protected_steps', 'prune_threshold', 'trigger_tokens', "
     "'kept'",
+    "ErrorInfo.kind": "'context_overflow', 'payload_too_large', 'rate_limit', 'output_cap', 'media_limit', "
+    "'invalid_history', 'quota', 'content_filter', 'auth', 'server', 'unknown'",
+    "ErrorInfo.retry": "'shrink', 'wait', 'change', 'no'",
 }
 
 HEADER = "# Generated from the Rust doc comments by tools/stubs.py (`make stubs`): do not edit.\n\n"
@@ -52,8 +55,10 @@ def generate() -> str:
         text = (Path(folder) / "ctxfast" / "_core.pyi").read_text()
     # it cannot parametrise what is returned as a Python object
     text = text.replace("def items(self, /) -> tuple:", "def items(self, /) -> tuple[Edit, ...]:")
-    for name, words in WORDS.items():
-        text = text.replace(f"def {name}(self, /) -> str", f"def {name}(self, /) -> Literal[{words}]")
+    for path, words in WORDS.items():
+        owner, _, name = path.partition(".")
+        getter = rf"(?s)(\nclass {owner}[:(\[].*?\n    def {name}\(self, /\) -> )str"
+        text = re.sub(getter, lambda found, words=words: f"{found[1]}Literal[{words}]", text, count=1)
     text = text.replace("-> tuple:", "-> tuple[int, ...]:").replace("-> list:", "-> list[Any]:")
     text = text.replace("-> dict: ...", "-> dict[str, Any]: ...").replace("-> dict:", "-> dict[str, Any]:")
     text = text.replace("-> tuple[Any, tuple]: ...", "-> tuple[Any, tuple[Any, ...]]: ...")

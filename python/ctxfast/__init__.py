@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from ctxfast._core import OPTIMISED as _OPTIMISED
 from ctxfast._core import VERSION as __version__
-from ctxfast._core import TokenCounter, TokenLedger, count_tokens
-from ctxfast.errors import BudgetError, CtxfastError, MessageTypeError, MessageValueError, UsageError
+from ctxfast._core import ErrorInfo, TokenCounter, TokenLedger, classify_error, count_tokens
+from ctxfast.errors import (
+    BudgetError,
+    CannotFitError,
+    ContextOverflowError,
+    CtxfastError,
+    MessageTypeError,
+    MessageValueError,
+    UsageError,
+    WindowError,
+)
 from ctxfast.shrinking import (
     CachePrices,
     Edit,
@@ -33,8 +42,11 @@ __all__ = [
     "CachePrices",
     "CompactReason",
     "ContextBudget",
+    "CannotFitError",
+    "ContextOverflowError",
     "CtxfastError",
     "Edit",
+    "ErrorInfo",
     "EstimatorConfig",
     "FreshTail",
     "Level",
@@ -50,8 +62,10 @@ __all__ = [
     "Usage",
     "UsageAnchor",
     "UsageError",
+    "WindowError",
     "__version__",
     "atoms",
+    "classify_error",
     "count_tokens",
     "find_safe_cut",
     "fresh_tail_budget",

@@ -16,6 +16,7 @@ __all__ = [
     "VERSION",
     "CachePrices",
     "Edit",
+    "ErrorInfo",
     "FreshTail",
     "Problem",
     "Pruned",
@@ -25,8 +26,10 @@ __all__ = [
     "_estimator_table",
     "_image_tokens",
     "_restore_counter",
+    "_restore_error_info",
     "_restore_ledger",
     "atoms",
+    "classify_error",
     "count_tokens",
     "find_safe_cut",
     "fresh_tail_budget",
@@ -161,6 +164,121 @@ class Edit:
     def tool(self, /) -> str:
         """
         Name of the tool; empty if it is not known.
+        """
+
+@final
+class ErrorInfo:
+    """
+    What an error of a provider means. Frozen, picklable.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __reduce__(self, /) -> tuple[Any, tuple[dict]]: ...
+    def __repr__(self, /) -> str: ...
+    def as_dict(self, /) -> dict[str, Any]:
+        """
+        All of it, fit for JSON.
+        """
+    @property
+    def code(self, /) -> str | None:
+        """
+        The error code or type that says most, in lower case.
+        """
+    @property
+    def context_window(self, /) -> int | None:
+        """
+        Tokens of the window that the provider named: the model's, or its server's, which can be smaller.
+        """
+    @property
+    def input_tokens(self, /) -> int | None:
+        """
+        Tokens of the prompt among them.
+        """
+    @property
+    def kind(
+        self, /
+    ) -> Literal[
+        "context_overflow",
+        "payload_too_large",
+        "rate_limit",
+        "output_cap",
+        "media_limit",
+        "invalid_history",
+        "quota",
+        "content_filter",
+        "auth",
+        "server",
+        "unknown",
+    ]:
+        """
+        What is wrong:
+
+        | kind | meaning |
+        | --- | --- |
+        | `context_overflow` | the prompt, or prompt and answer, do not fit the model's context window |
+        | `payload_too_large` | too many bytes, or a text of too many characters |
+        | `rate_limit` | too much in a time |
+        | `output_cap` | more output was asked for than the model writes, or the answer was cut at its limit |
+        | `media_limit` | images, pages or sound: too many or too large |
+        | `invalid_history` | calls and results that do not go together, changed thinking: `validate` says where |
+        | `quota` | no money or allowance left |
+        | `content_filter` | the provider will not answer this |
+        | `auth` | who is asking, and may they? |
+        | `server` | the server's fault, or the network's |
+        | `unknown` | none of these, or nothing to know it by |
+        """
+    @property
+    def limit(self, /) -> int | None:
+        """
+        The limit that was passed, in tokens: the window, or how many in a time.
+        """
+    @property
+    def maybe_overflow(self, /) -> bool:
+        """
+        Whether it may be an overflow all the same, for nothing was said (`400 status code (no body)`). Your own count of the
+        request decides: pass it as `estimated_tokens`, with `context_window`.
+        """
+    @property
+    def message(self, /) -> str | None:
+        """
+        What the provider said, at most 500 bytes of it.
+        """
+    @property
+    def model(self, /) -> str | None:
+        """
+        Name of the model, where the exception knows it.
+        """
+    @property
+    def output_tokens(self, /) -> int | None:
+        """
+        Tokens of the output that was asked for.
+        """
+    @property
+    def requested_tokens(self, /) -> int | None:
+        """
+        Tokens that the provider compared with the limit: prompt and output, where it counts both. It can be a lower bound.
+        """
+    @property
+    def retry(self, /) -> Literal["shrink", "wait", "change", "no"]:
+        """
+        When to try again: after the prompt was made smaller (`shrink`), later (`wait`), after something else in the request
+        was changed (`change`: `max_tokens`, images, pairs), or not by itself (`no`).
+        """
+    @property
+    def retry_after(self, /) -> float | None:
+        """
+        Seconds after which the provider says to come back.
+        """
+    @property
+    def shrink_helps(self, /) -> bool:
+        """
+        Whether a smaller prompt mends it. True for overflows and payloads, and for what a single request can pass: tokens per
+        minute, number of images, prompts that cost more than is left.
+        """
+    @property
+    def status(self, /) -> int | None:
+        """
+        Status of the HTTP response.
         """
 
 @final
@@ -573,6 +691,11 @@ def _restore_counter(constructor: str, arguments: tuple[object, ...], options: d
     Makes a counter again from what pickle kept of it.
     """
 
+def _restore_error_info(fields: dict[str, object]) -> ErrorInfo:
+    """
+    Makes an `ErrorInfo` again from what pickle kept of it.
+    """
+
 def _restore_ledger(counter: TokenCounter, tokens: Sequence[int]) -> TokenLedger:
     """
     Makes a ledger again from what pickle kept of it.
@@ -588,6 +711,33 @@ def atoms(messages: Sequence[object]) -> list[tuple[int, int]]:
 
     Pairing is positional: a result answers the nearest earlier open call with its id; within one message equal ids match
     in order. Ids may repeat, be blank or missing. Linear in the number of messages.
+    """
+
+def classify_error(
+    error: object,
+    status: int | None = None,
+    provider: str | None = None,
+    *,
+    context_window: int | None = None,
+    estimated_tokens: int | None = None,
+) -> ErrorInfo:
+    """
+    What an error of a provider means, and the numbers in it.
+
+    `error` can be an exception of any library (`openai`, `anthropic`, Google, `botocore`, `litellm`, `httpx`, `langchain`,
+    `pydantic-ai`: known by their attributes and the names of their classes, none is imported), with its causes; a body as
+    dict, JSON or text; an event of a stream, whole or in part; or a response that came and was cut (`finish_reason`,
+    `stop_reason`). Wrappings do not matter: JSON in JSON, Python's `repr`, the words that gateways put in front.
+
+    `status` is that of the HTTP response, if it is known and not in `error`. `provider` ("zhipu", "minimax", "fastchat")
+    matters for codes that are mere numbers.
+
+    With `context_window` and `estimated_tokens` (of the request) more can be decided: whether a refusal without words
+    (`400 status code (no body)`) is an overflow, which it is from 80 % of the window on, and whether an answer was made of a
+    prompt that the server had cut.
+
+    Never raises, whatever the attributes of `error` do, but for wrong types of the other parameters (`TypeError`,
+    `ValueError`). Bounded in depth and size: at most a megabyte of a text is read.
     """
 
 def count_tokens(

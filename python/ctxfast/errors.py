@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "CtxfastError", "MessageTypeError", "MessageValueError", "UnknownModelWarning", "UsageError"]
+__all__ = [
+    "BudgetError",
+    "CannotFitError",
+    "ContextOverflowError",
+    "CtxfastError",
+    "MessageTypeError",
+    "MessageValueError",
+    "UnknownModelWarning",
+    "UsageError",
+    "WindowError",
+]
 
 
 class CtxfastError(Exception):
@@ -43,3 +53,86 @@ class UnknownModelWarning(UserWarning):
 
 class UsageError(_ReadingError, ValueError):
     """A provider's usage record that cannot be read: no known field, or a count that is none."""
+
+
+class WindowError(CtxfastError):
+    """Something is too large: for the model's window (`ContextOverflowError`), or for a budget (`CannotFitError`)."""
+
+
+class ContextOverflowError(WindowError):
+    """The provider has refused a request because it does not fit the model's context window.
+
+    Numbers are tokens; `None` is "not known". `from_exception` makes one of a provider's error.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        context_window: int | None = None,
+        requested_tokens: int | None = None,
+        reason: str = "",
+    ) -> None:
+        super().__init__(model, context_window, requested_tokens, reason)
+        self.model = model
+        """Name of the model."""
+        self.context_window = context_window
+        """Tokens that fit: the model's window, or its server's, which can be smaller."""
+        self.requested_tokens = requested_tokens
+        """Tokens that were asked for: of the prompt, or of prompt and output where the provider counts both."""
+        self.reason = reason
+        """What the provider said."""
+
+    def __str__(self) -> str:
+        model = "unknown" if self.model is None else self.model
+        window = "unknown" if self.context_window is None else self.context_window
+        requested = "unknown" if self.requested_tokens is None else self.requested_tokens
+        text = f"context window exceeded: model={model} window={window} requested={requested}"
+        return f"{text} reason={self.reason}" if self.reason else text
+
+    @classmethod
+    def from_exception(
+        cls,
+        error: object,
+        *,
+        model: str | None = None,
+        context_window: int | None = None,
+        estimated_tokens: int | None = None,
+    ) -> ContextOverflowError | None:
+        """The same as `ContextOverflowError`, or `None` if `error` is something else.
+
+        `error` is whatever `ctxfast.classify_error` takes: an exception of any provider's library, a body, a text. What
+        it does not say is taken from `model` and `context_window`; an exception becomes the cause of the result, so
+        that `raise overflow` shows both. An error of this class is given back as it is.
+        """
+        if isinstance(error, cls):
+            return error
+        from ctxfast._core import classify_error
+
+        info = classify_error(error, context_window=context_window, estimated_tokens=estimated_tokens)
+        if info.kind != "context_overflow":
+            return None
+        window = context_window if info.context_window is None else info.context_window
+        requested = estimated_tokens if info.requested_tokens is None else info.requested_tokens
+        overflow = cls(info.model or model, window, requested, info.message or info.code or "")
+        if isinstance(error, BaseException):
+            overflow.__cause__ = error
+        return overflow
+
+
+class CannotFitError(WindowError):
+    """Messages cannot be made to fit a budget: what must stay is larger. Numbers are tokens."""
+
+    def __init__(self, budget: int, pinned: int, needed: int, largest: str = "") -> None:
+        super().__init__(budget, pinned, needed, largest)
+        self.budget = budget
+        """What there is."""
+        self.pinned = pinned
+        """What is pinned: the system prompt, the task, the tools."""
+        self.needed = needed
+        """The least that would have to fit."""
+        self.largest = largest
+        """The largest of what must stay: ``"messages[0] (user, 20,000 tokens)"``."""
+
+    def __str__(self) -> str:
+        text = f"cannot fit {self.budget:,} tokens: at least {self.needed:,} are needed, {self.pinned:,} of them pinned"
+        return f"{text}; the largest is {self.largest}" if self.largest else text

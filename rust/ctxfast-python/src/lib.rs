@@ -11,6 +11,7 @@ mod made;
 mod memory;
 mod model;
 mod numbers;
+mod overflow;
 mod policy;
 mod prune;
 mod pruned;
@@ -31,6 +32,8 @@ mod _core {
     use crate::made::restore_counter;
     #[pymodule_export]
     use crate::model::image_tokens;
+    #[pymodule_export]
+    use crate::overflow::{ErrorInfo, classify_error, restore_error_info};
     #[pymodule_export]
     use crate::policy::{CachePrices, tool_kinds};
     #[pymodule_export]
