@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use ctxfast::overflow::{Answered, Key, Kind, MOST_BYTES, Retry, Sent, Signals, Verdict};
+use ctxfast::overflow::{Answered, DEEPEST, Key, Kind, MOST_BYTES, Retry, Sent, Signals, Verdict};
 use pyo3::exceptions::{PyBaseException, PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
@@ -13,8 +13,6 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, 
 use crate::errors::parameter_type_error;
 use crate::memory::{chars, view};
 
-/// Levels of records in a body.
-const DEEPEST: u8 = 16;
 /// Values looked at in all.
 const MOST_VALUES: usize = 4_096;
 /// Exceptions of a chain or group.
@@ -106,7 +104,8 @@ fn answered(response: &Bound<'_, PyAny>) -> PyResult<Option<Answered>> {
     Ok(Some(Answered { prompt: count("prompt_tokens")?, output: count("output_tokens")? }))
 }
 
-/// An exception and what has led to it: the first of the chain that says what is wrong.
+/// An exception and what has led to it: the first of the chain that says what is wrong. A mere status, or a server's
+/// fault, is what wrappers say that know nothing better: it yields to a cause, but not to what merely came before it.
 fn of_exception(
     error: &Bound<'_, PyAny>,
     status: Option<u16>,
@@ -115,36 +114,34 @@ fn of_exception(
     let mut queue = vec![error.clone()];
     let mut next = 0;
     let mut model = None;
-    let mut first: Option<Verdict> = None;
+    let mut best: Option<Verdict> = None;
     while let Some(exception) = queue.get(next).cloned() {
-        let known = if next == 0 { status } else { None };
         next += 1;
         if model.is_none() {
             model = model_of(&exception)?;
         }
-        let verdict = of_one(&exception, known, sent)?;
-        if verdict.kind != Kind::Unknown {
+        let (verdict, said) = of_one(&exception, status, sent)?;
+        let kind = verdict.kind;
+        if !matches!(kind, Kind::Unknown | Kind::Server) && said {
             return Ok((verdict, model));
         }
-        // otherwise the one that says most
-        let better = first.as_ref().is_none_or(|first| {
-            (verdict.maybe_overflow, verdict.status.is_some())
-                > (first.maybe_overflow, first.status.is_some())
-        });
-        if better {
-            first = Some(verdict);
+        let says = |verdict: &Verdict| {
+            (verdict.kind != Kind::Unknown, verdict.maybe_overflow, verdict.status.is_some())
+        };
+        if best.as_ref().is_none_or(|best| says(&verdict) > says(best)) {
+            best = Some(verdict);
         }
-        for reason in reasons(&exception)? {
+        for reason in reasons(&exception, kind == Kind::Unknown)? {
             if queue.len() < MOST_EXCEPTIONS && !queue.iter().any(|seen| seen.is(&reason)) {
                 queue.push(reason);
             }
         }
     }
-    Ok((first.unwrap_or_else(|| Signals::new(status).classify(sent, None)), model))
+    Ok((best.unwrap_or_else(|| Signals::new(status).classify(sent, None)), model))
 }
 
-/// The exceptions behind an exception.
-fn reasons<'py>(exception: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+/// The exceptions behind an exception; with `context` also the one that was being handled when it was raised.
+fn reasons<'py>(exception: &Bound<'py, PyAny>, context: bool) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut found = Vec::new();
     let mut take = |value: Option<Bound<'py, PyAny>>| {
         if let Some(value) = value.filter(PyAnyMethods::is_instance_of::<PyBaseException>) {
@@ -153,7 +150,7 @@ fn reasons<'py>(exception: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>
         }
         false
     };
-    if !take(attribute(exception, "__cause__")?) {
+    if !take(attribute(exception, "__cause__")?) && context {
         let hidden =
             attribute(exception, "__suppress_context__")?.is_some_and(|it| it.is_truthy().unwrap_or(false));
         if !hidden {
@@ -175,8 +172,8 @@ fn reasons<'py>(exception: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>
 }
 
 /// One exception: its body first, then its response, its message last. SDKs lose parts of a body when they make a
-/// message of it.
-fn of_one(exception: &Bound<'_, PyAny>, status: Option<u16>, sent: Sent<'_>) -> PyResult<Verdict> {
+/// message of it. Also whether words or codes say it.
+fn of_one(exception: &Bound<'_, PyAny>, status: Option<u16>, sent: Sent<'_>) -> PyResult<(Verdict, bool)> {
     let mut walk = Walk::new(status);
     walk.status_of(exception, &["status_code", "status", "http_status", "code"])?;
     walk.classes(exception)?;
@@ -206,9 +203,8 @@ fn of_one(exception: &Bound<'_, PyAny>, status: Option<u16>, sent: Sent<'_>) -> 
             },
         }
         let found = walk.signals.classify(sent, None);
-        let known = found.kind != Kind::Unknown;
         verdict = Some(found);
-        if known {
+        if walk.signals.say_what(sent) {
             break;
         }
     }
@@ -216,7 +212,7 @@ fn of_one(exception: &Bound<'_, PyAny>, status: Option<u16>, sent: Sent<'_>) -> 
     if let (Retry::Wait, None, Some(response)) = (verdict.retry, verdict.retry_after, &response) {
         verdict.retry_after = retry_after(response)?;
     }
-    Ok(verdict)
+    Ok((verdict, walk.signals.say_what(sent)))
 }
 
 /// Seconds that the response's headers say to wait.

@@ -16,6 +16,8 @@ use words::{Mark, Marks};
 
 /// The most that is read of a text.
 pub const MOST_BYTES: usize = 1 << 20;
+/// Levels of records, and of texts with records in them. Each gateway adds three or four.
+pub const DEEPEST: u8 = 32;
 /// The most that is searched of a sentence: three quarters from its start, one from its end.
 const SENTENCE_BYTES: usize = 8 << 10;
 /// Share of the window from which a refusal without words is taken for an overflow.
@@ -164,6 +166,12 @@ pub struct Verdict {
 }
 
 impl Signals {
+    /// Whether words or codes say what is wrong, and not the status alone.
+    #[must_use]
+    pub fn say_what(&self, sent: Sent<'_>) -> bool {
+        Facts { status: None, ..Facts::of(self, sent) }.kind() != Kind::Unknown
+    }
+
     /// What it all means.
     #[must_use]
     pub fn classify(&self, sent: Sent<'_>, answered: Option<Answered>) -> Verdict {
@@ -528,7 +536,7 @@ impl<'s> Facts<'s> {
 /// Whether a sentence is about images that are too large or too many.
 fn about_media(marks: Marks) -> bool {
     marks.has(Mark::Media)
-        && marks.has(Mark::Over)
+        && marks.any(&[Mark::Over, Mark::Most])
         && !marks.any(&[Mark::Overflow, Mark::Window, Mark::Token])
 }
 

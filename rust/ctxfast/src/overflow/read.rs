@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-use super::SENTENCE_BYTES;
-use super::signals::{DEEPEST, Key, Signals};
+use super::signals::{Key, Signals};
+use super::{DEEPEST, SENTENCE_BYTES};
 
 /// Reads a text. With `says` what stands outside of records are sentences.
 pub(super) fn text(signals: &mut Signals, text: &str, depth: u8, says: bool) {

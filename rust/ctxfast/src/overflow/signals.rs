@@ -8,8 +8,6 @@ use super::read;
 use super::words::{Marks, marks, normalise};
 use super::{Code, MOST_BYTES, SENTENCE_BYTES};
 
-/// Levels of objects, and of texts with objects in them.
-pub(super) const DEEPEST: u8 = 16;
 /// Sentences and codes kept of one error.
 const MOST: usize = 32;
 /// Of a sentence, what is kept word for word.
