@@ -22,11 +22,13 @@ from ctxfast import (
     BudgetError,
     ContextBudget,
     Level,
+    ErrorInfo,
     Pruned,
     PrunePolicy,
     TokenCounter,
     Usage,
     UsageAnchor,
+    classify_error,
     count_tokens,
     find_safe_cut,
     fresh_tail_budget,
@@ -147,6 +149,24 @@ def should_compact(case: Case) -> bool:
     return any(found)
 
 
+def error_of(error: dict[str, Any]) -> ErrorInfo:
+    """What a case's error is classified as: a message, a body, or exceptions of which each is caused by the next."""
+    if "exception_chain" not in error:
+        return classify_error(error.get("body", error.get("message")), error["status"])
+    chain: list[Exception] = []
+    for link in error["exception_chain"]:
+        exception: Exception = type(link["type"], (Exception,), {})(link["message"])
+        vars(exception).update({key: link[key] for key in link if key not in ("type", "message")})
+        if chain:
+            chain[-1].__cause__ = exception
+        chain.append(exception)
+    return classify_error(chain[0])
+
+
+def classify(case: Case) -> ErrorInfo:
+    return error_of(case["error"])
+
+
 CALLS: dict[str, Callable[[Case], Any]] = {
     "prune_tool_outputs": prune_tool_output,
     "prune_sequence": prune_sequence,
@@ -158,6 +178,7 @@ CALLS: dict[str, Callable[[Case], Any]] = {
     "keep_last_turns": keep_last_turns,
     "drop_oldest_half": drop_oldest_half,
     "should_compact": should_compact,
+    "classify_error": classify,
 }
 
 # Parts of a call that exists which do not exist yet; `None`: for every property of the case.
@@ -322,6 +343,26 @@ def raises(run: Run, name: str) -> None:
     assert {"BudgetError": BudgetError}[name] is type(run.error)
 
 
+def class_(run: Run, name: str) -> None:
+    """The cases know five classes. Theirs is an overflow wherever shrinking is what helps."""
+    if name == "context_overflow":
+        assert run.result.kind in ("context_overflow", "rate_limit")
+        assert run.result.retry == "shrink"
+    elif name == "other":
+        assert run.result.kind in ("unknown", "output_cap")
+        assert not run.result.shrink_helps
+    else:
+        assert run.result.kind == name
+
+
+def requested(run: Run, tokens: str) -> None:
+    assert run.result.requested_tokens == int(tokens)
+
+
+def limit(run: Run, tokens: str) -> None:
+    assert run.result.limit == int(tokens)
+
+
 def time_le_ms(run: Run, limit: str) -> None:
     seconds = []
     for _ in range(3):
@@ -332,7 +373,7 @@ def time_le_ms(run: Run, limit: str) -> None:
 
 
 PROPERTIES: dict[str, Callable[[Run, str], None]] = {
-    check.__name__: check
+    check.__name__.rstrip("_"): check
     for check in (
         no_orphan_results,
         no_unanswered_calls,
@@ -362,6 +403,9 @@ PROPERTIES: dict[str, Callable[[Run, str], None]] = {
         no_exception,
         returns,
         raises,
+        class_,
+        requested,
+        limit,
         time_le_ms,
     )
 }

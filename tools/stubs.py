@@ -26,8 +26,8 @@ ALLOWED = "ctxfast._core.FreshTail.__class_getitem__\nctxfast._core.Pruned.__cla
 WORDS = {
     "Edit.kind": "'read', 'edit', 'command', 'search', 'list', 'web', 'agent', 'other'",
     "Edit.reason": "'aged', 'covered', 'edited', 'error'",
-    "Report.blocked_by": "'protected_turns', 'protected_tokens', 'protected_steps', 'prune_threshold', 'trigger_tokens', "
-    "'kept'",
+    "Report.blocked_by": "'protected_turns', 'protected_tokens', 'protected_steps', 'prune_threshold', "
+    "'trigger_tokens', 'kept'",
     "ErrorInfo.kind": "'context_overflow', 'payload_too_large', 'rate_limit', 'output_cap', 'media_limit', "
     "'invalid_history', 'quota', 'content_filter', 'auth', 'server', 'unknown'",
     "ErrorInfo.retry": "'shrink', 'wait', 'change', 'no'",
@@ -58,10 +58,11 @@ def generate() -> str:
     for path, words in WORDS.items():
         owner, _, name = path.partition(".")
         getter = rf"(?s)(\nclass {owner}[:(\[].*?\n    def {name}\(self, /\) -> )str"
-        text = re.sub(getter, lambda found, words=words: f"{found[1]}Literal[{words}]", text, count=1)
+        text = re.sub(getter, rf"\1Literal[{words}]", text, count=1)
     text = text.replace("-> tuple:", "-> tuple[int, ...]:").replace("-> list:", "-> list[Any]:")
     text = text.replace("-> dict: ...", "-> dict[str, Any]: ...").replace("-> dict:", "-> dict[str, Any]:")
     text = text.replace("-> tuple[Any, tuple]: ...", "-> tuple[Any, tuple[Any, ...]]: ...")
+    text = text.replace("tuple[dict]", "tuple[dict[str, Any]]")
     # annotations come quoted: "Sequence[object]"
     text = re.sub(r'((?:: |-> ))"([^"\n]+)"', r"\1\2", text)
     imports = [line for name, line in IMPORTS.items() if re.search(rf"\b{name}\b", text)]

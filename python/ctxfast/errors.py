@@ -72,6 +72,7 @@ class ContextOverflowError(WindowError):
         requested_tokens: int | None = None,
         reason: str = "",
     ) -> None:
+        """Of what is known."""
         super().__init__(model, context_window, requested_tokens, reason)
         self.model = model
         """Name of the model."""
@@ -83,6 +84,7 @@ class ContextOverflowError(WindowError):
         """What the provider said."""
 
     def __str__(self) -> str:
+        """One line, in the first design's words."""
         model = "unknown" if self.model is None else self.model
         window = "unknown" if self.context_window is None else self.context_window
         requested = "unknown" if self.requested_tokens is None else self.requested_tokens
@@ -123,6 +125,7 @@ class CannotFitError(WindowError):
     """Messages cannot be made to fit a budget: what must stay is larger. Numbers are tokens."""
 
     def __init__(self, budget: int, pinned: int, needed: int, largest: str = "") -> None:
+        """Of the numbers, and a phrase for the largest thing."""
         super().__init__(budget, pinned, needed, largest)
         self.budget = budget
         """What there is."""
@@ -134,5 +137,6 @@ class CannotFitError(WindowError):
         """The largest of what must stay: ``"messages[0] (user, 20,000 tokens)"``."""
 
     def __str__(self) -> str:
+        """A sentence with the numbers."""
         text = f"cannot fit {self.budget:,} tokens: at least {self.needed:,} are needed, {self.pinned:,} of them pinned"
         return f"{text}; the largest is {self.largest}" if self.largest else text

@@ -124,3 +124,15 @@ def budget(name: str, used: int) -> ctxfast.Level:
     if budget.level(used) >= ctxfast.Level.URGENT:
         return ctxfast.Level.URGENT
     return budget.level(used)
+def errors(error: Exception) -> int | None:
+    """Any object goes in; kinds and advice are known words."""
+    info = ctxfast.classify_error(error, 400, context_window=200_000)
+    assert_type(info, ctxfast.ErrorInfo)
+    assert_type(info.context_window, int | None)
+    assert_type(info.retry_after, float | None)
+    if info.kind == "rate_limit" and info.retry == "wait":
+        return None
+    ctxfast.classify_error(error, status="400")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    overflow = ctxfast.ContextOverflowError.from_exception(error, model="gpt-5")
+    assert_type(overflow, ctxfast.ContextOverflowError | None)
+    return None if overflow is None else overflow.context_window
