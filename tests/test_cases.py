@@ -21,8 +21,8 @@ from cases import calls_of, get, has_user_text, load_cases, pairing, results_of
 from ctxfast import (
     BudgetError,
     ContextBudget,
-    Level,
     ErrorInfo,
+    Level,
     Pruned,
     PrunePolicy,
     TokenCounter,

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 __all__ = [
     "BudgetError",
     "CachePrices",
+    "CannotFitError",
     "CompactReason",
     "ContextBudget",
-    "CannotFitError",
     "ContextOverflowError",
     "CtxfastError",
     "Edit",

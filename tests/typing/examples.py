@@ -124,6 +124,8 @@ def budget(name: str, used: int) -> ctxfast.Level:
     if budget.level(used) >= ctxfast.Level.URGENT:
         return ctxfast.Level.URGENT
     return budget.level(used)
+
+
 def errors(error: Exception) -> int | None:
     """Any object goes in; kinds and advice are known words."""
     info = ctxfast.classify_error(error, 400, context_window=200_000)
