@@ -19,8 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 STUB = ROOT / "python" / "ctxfast" / "_core.pyi"
 BIN = Path(sys.executable).parent  # of the virtual environment
 
-# What the generator cannot say: `ctxfast.shrinking` says it.
-ALLOWED = "ctxfast._core.FreshTail.__class_getitem__\nctxfast._core.Pruned.__class_getitem__\n"
+# What the generator cannot say: `ctxfast.shrinking` and `ctxfast.structure` say it.
+ALLOWED = "".join(f"ctxfast._core.{name}.__class_getitem__\n" for name in ("FreshTail", "Pruned", "Repaired"))
+
+# What is in the tuples `items` of some classes.
+ITEMS = {"Report": "Edit", "RepairReport": "Fix"}
 
 # The texts that some properties can be.
 WORDS = {
@@ -54,7 +57,10 @@ def generate() -> str:
         subprocess.run(maturin, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         text = (Path(folder) / "ctxfast" / "_core.pyi").read_text()
     # it cannot parametrise what is returned as a Python object
-    text = text.replace("def items(self, /) -> tuple:", "def items(self, /) -> tuple[Edit, ...]:")
+    for name, item in ITEMS.items():
+        before, line, after = text.partition(f"\nclass {name}:")
+        after = after.replace("def items(self, /) -> tuple:", f"def items(self, /) -> tuple[{item}, ...]:", 1)
+        text = before + line + after
     for path, words in WORDS.items():
         owner, _, name = path.partition(".")
         getter = rf"(?s)(\nclass {owner}[:(\[].*?\n    def {name}\(self, /\) -> )str"

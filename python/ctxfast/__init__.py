@@ -25,7 +25,19 @@ from ctxfast.shrinking import (
     prune_tool_outputs,
     select_fresh_tail,
 )
-from ctxfast.structure import Problem, atoms, find_safe_cut, safe_cuts, step_starts, turn_starts, validate
+from ctxfast.structure import (
+    Fix,
+    Problem,
+    Repaired,
+    RepairReport,
+    atoms,
+    find_safe_cut,
+    repair,
+    safe_cuts,
+    step_starts,
+    turn_starts,
+    validate,
+)
 
 TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all of ctxfast's
 if TYPE_CHECKING:
@@ -48,6 +60,7 @@ __all__ = [
     "Edit",
     "ErrorInfo",
     "EstimatorConfig",
+    "Fix",
     "FreshTail",
     "Level",
     "MessageTypeError",
@@ -56,6 +69,8 @@ __all__ = [
     "Problem",
     "PrunePolicy",
     "Pruned",
+    "RepairReport",
+    "Repaired",
     "Report",
     "TokenCounter",
     "TokenLedger",
@@ -71,6 +86,7 @@ __all__ = [
     "fresh_tail_budget",
     "model_info",
     "prune_tool_outputs",
+    "repair",
     "safe_cuts",
     "select_fresh_tail",
     "step_starts",

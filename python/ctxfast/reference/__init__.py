@@ -2,8 +2,8 @@
 
 Nothing here is fast and nothing here is clever. The Rust core gives the same answers; where the two differ, one of
 them has a bug. The modules follow the data: `reading` a message, `counting` it (and `estimating` its texts; a `ledger`
-keeps the counts), `structure` (what belongs together), then `validating` the list, choosing its `tail`, or `pruning` it
-(`tools` says what a call is about, `stubs` what stays of its output).
+keeps the counts), `structure` (what belongs together), then `validating` the list or `repairing` it, choosing its
+`tail`, or `pruning` it (`tools` says what a call is about, `stubs` what stays of its output).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from ctxfast.reference.counting import CallableCounter, Counter, FlatCounter, pi
 from ctxfast.reference.estimating import EstimatorCounter, count_tokens, default_counter, for_model
 from ctxfast.reference.ledger import TokenLedger
 from ctxfast.reference.pruning import Pruned, prune_tool_outputs
+from ctxfast.reference.repairing import Repaired, repair
 from ctxfast.reference.structure import atoms, find_safe_cut, safe_cuts, step_starts, turn_starts
 from ctxfast.reference.tail import FreshTail, fresh_tail_budget, select_fresh_tail
 from ctxfast.reference.validating import validate
@@ -23,6 +24,7 @@ __all__ = [
     "FlatCounter",
     "FreshTail",
     "Pruned",
+    "Repaired",
     "TokenLedger",
     "atoms",
     "count_tokens",
@@ -32,6 +34,7 @@ __all__ = [
     "fresh_tail_budget",
     "picoclaw",
     "prune_tool_outputs",
+    "repair",
     "safe_cuts",
     "select_fresh_tail",
     "step_starts",

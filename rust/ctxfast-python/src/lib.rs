@@ -4,11 +4,13 @@
 //! and the functions here hand the answer back ([`write`] where that is a new message).
 
 mod adders;
+mod convert;
 mod counter;
 mod errors;
 mod ledger;
 mod made;
 mod memory;
+mod mend;
 mod model;
 mod numbers;
 mod overflow;
@@ -16,6 +18,8 @@ mod policy;
 mod prune;
 mod pruned;
 mod read;
+mod repair;
+mod repaired;
 mod structure;
 mod tail;
 mod validate;
@@ -40,6 +44,10 @@ mod _core {
     use crate::prune::prune_tool_outputs;
     #[pymodule_export]
     use crate::pruned::{Edit, Pruned, Report};
+    #[pymodule_export]
+    use crate::repair::repair;
+    #[pymodule_export]
+    use crate::repaired::{Fix, RepairReport, Repaired};
     #[pymodule_export]
     use crate::structure::{atoms, find_safe_cut, safe_cuts, step_starts, turn_starts};
     #[pymodule_export]

@@ -11,7 +11,7 @@ use pyo3::types::PyString;
 use crate::errors::{At, Read};
 use crate::memory::{chars, view};
 use crate::read::json::Keys;
-use crate::read::{self, Called, Items, Visit};
+use crate::read::{self, Called, Items, Nobody, Visit};
 use crate::structure::Noter;
 
 /// What a provider would refuse, in the order of the messages; an empty list if nothing.
@@ -51,10 +51,17 @@ pub(crate) fn validate(
     provider: Option<&str>,
 ) -> PyResult<Vec<Problem>> {
     let mut inspector = Inspector::default();
-    let inspect = |message| inspector.message(&message);
+    let inspect = |message| inspector.message(&message, &mut Nobody).map(drop);
     Items::of_messages(messages)?.each(inspect).at_key("messages")?;
+    let (form, strict) = rules(form, provider, &inspector.facts)?;
+    let found = inspector.check(form, strict);
+    Ok(found.into_iter().map(|found| Problem::new(&inspector.transcript, found)).collect())
+}
+
+/// The form whose rules hold, and whether Anthropic's hold for any form.
+pub(crate) fn rules(form: &str, provider: Option<&str>, facts: &[Facts]) -> PyResult<(Form, bool)> {
     let form = match form {
-        "auto" => form_of(&inspector.facts),
+        "auto" => form_of(facts),
         "openai" => Form::OpenAi,
         "anthropic" => Form::Anthropic,
         other => {
@@ -62,17 +69,14 @@ pub(crate) fn validate(
             return Err(PyValueError::new_err(message));
         }
     };
-    let strict = match provider {
-        None | Some("openai") => false,
-        Some("anthropic") => true,
+    match provider {
+        None | Some("openai") => Ok((form, form == Form::Anthropic)),
+        Some("anthropic") => Ok((form, true)),
         Some(other) => {
             let message = format!("provider: expected 'openai', 'anthropic' or None, got '{other}'");
-            return Err(PyValueError::new_err(message));
+            Err(PyValueError::new_err(message))
         }
-    };
-    let Inspector { transcript, facts, roles, .. } = inspector;
-    let found = check(&transcript, &facts, &roles, form, strict);
-    Ok(found.into_iter().map(|found| Problem::new(&transcript, found)).collect())
+    }
 }
 
 /// Something that a provider would refuse. Frozen, hashable.
@@ -139,22 +143,35 @@ fn detail(code: Code, id: &str) -> String {
 
 /// Notes what the table does not say.
 #[derive(Default)]
-struct Inspector {
-    transcript: Transcript,
-    facts: Vec<Facts>,
-    roles: Vec<Role>,
+pub(crate) struct Inspector {
+    pub(crate) transcript: Transcript,
+    pub(crate) facts: Vec<Facts>,
+    pub(crate) roles: Vec<Role>,
+}
+
+/// In which forms the calls and results of a message are written: it can be both.
+#[derive(Clone, Copy)]
+pub(crate) struct Forms {
+    pub(crate) openai: bool,
+    pub(crate) anthropic: bool,
 }
 
 impl Inspector {
-    fn message(&mut self, message: &Bound<'_, PyAny>) -> Read<()> {
+    /// Reads a message; its calls are told to somebody else, too.
+    pub(crate) fn message<'py>(
+        &mut self,
+        message: &Bound<'py, PyAny>,
+        also: &mut impl Visit<'py>,
+    ) -> Read<Forms> {
         let noter = Noter::open(&mut self.transcript);
-        let mut reading = Reading { noter, is_empty: true, openai: false, nameless_call: false };
+        let mut reading = Reading { noter, is_empty: true, openai: false, nameless_call: false, also };
         let shape = read::message(message, &mut reading)?;
-        let Reading { noter, is_empty, openai, nameless_call } = reading;
+        let Reading { noter, is_empty, openai, nameless_call, .. } = reading;
         noter.close(shape);
         let blocks = shape.blocks;
+        let forms = Forms { openai: openai || shape.role == Role::Result, anthropic: blocks.anthropic };
         self.facts.push(Facts {
-            form: match (openai || shape.role == Role::Result, blocks.anthropic) {
+            form: match (forms.openai, forms.anthropic) {
                 (true, _) => Some(Form::OpenAi),
                 (false, true) => Some(Form::Anthropic),
                 (false, false) => None,
@@ -166,19 +183,38 @@ impl Inspector {
             nameless_call,
         });
         self.roles.push(shape.role);
-        Ok(())
+        Ok(forms)
+    }
+
+    /// All problems.
+    pub(crate) fn check(&self, form: Form, strict: bool) -> Vec<Found> {
+        check(&self.transcript, &self.facts, &self.roles, form, strict)
     }
 }
 
+/// Whether there is nothing in a message.
+pub(crate) fn is_empty(message: &Bound<'_, PyAny>) -> Read<bool> {
+    let mut inspector = Inspector::default();
+    inspector.message(message, &mut Nobody)?;
+    Ok(inspector.facts.iter().all(|facts| facts.empty))
+}
+
+/// Whether a name names nothing.
+pub(crate) fn is_blank_name(called: &Called<'_, '_>) -> bool {
+    let name = called.name.and_then(|name| name.cast::<PyString>().ok());
+    name.is_none_or(|name| view(name).is_blank())
+}
+
 /// One message.
-struct Reading<'t> {
+struct Reading<'t, 'a, V> {
     noter: Noter<'t>,
     is_empty: bool,
     openai: bool,
     nameless_call: bool,
+    also: &'a mut V,
 }
 
-impl<'py> Visit<'py> for Reading<'_> {
+impl<'py, V: Visit<'py>> Visit<'py> for Reading<'_, '_, V> {
     fn text(&mut self, kind: Text, text: &Bound<'py, PyString>) -> Read<()> {
         self.is_empty &= kind == Text::Id || chars(text) == 0;
         Ok(())
@@ -194,10 +230,10 @@ impl<'py> Visit<'py> for Reading<'_> {
     }
 
     fn call(&mut self, id: Option<&Bound<'py, PyString>>, called: Called<'_, 'py>) {
-        let name = called.name.and_then(|name| name.cast::<PyString>().ok());
         self.is_empty = false;
-        self.nameless_call |= name.is_none_or(|name| view(name).is_blank());
+        self.nameless_call |= is_blank_name(&called);
         self.noter.call(id, called);
+        self.also.call(id, called);
     }
 
     fn result(&mut self, id: Option<&Bound<'py, PyString>>) {

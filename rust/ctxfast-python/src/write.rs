@@ -10,7 +10,7 @@ use crate::read::fields::{self, dicts_of_object};
 use crate::read::{self, Items, is_tool_result, part_text};
 
 /// A message or block as a dict of its own, with the same values.
-fn as_dict<'py>(value: &Bound<'py, PyAny>) -> Read<Bound<'py, PyDict>> {
+pub(crate) fn as_dict<'py>(value: &Bound<'py, PyAny>) -> Read<Bound<'py, PyDict>> {
     if let Ok(dict) = value.cast::<PyDict>() {
         return Ok(dict.copy()?);
     }

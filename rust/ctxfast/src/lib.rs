@@ -38,6 +38,7 @@ pub mod pairs;
 pub mod part;
 pub mod plan;
 pub mod prune;
+pub mod repair;
 pub mod safety;
 pub mod steps;
 pub mod stub;

@@ -131,7 +131,9 @@ impl<'v, 'py, V: Visit<'py>> Content<'v, 'py, V> {
         let mut fields = BlockFields::default();
         if let Ok(text) = part.cast::<PyString>() {
             self.own(depth, part, &fields);
-            self.blocks.note_text(Some(part));
+            if depth == 0 {
+                self.blocks.note_text(Some(part));
+            }
             return self.visit.text(kind, text);
         }
         fields::read(part, &mut fields)?;
@@ -209,6 +211,41 @@ pub(crate) fn is_tool_result(part: &Bound<'_, PyAny>) -> Read<bool> {
     }
     let kind = fields::get(part, intern!(part.py(), "type"))?;
     Ok(kind.as_ref().and_then(one_byte_text) == Some(b"tool_result"))
+}
+
+/// What a part of a content is, as far as mending a list goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Text,
+    EmptyText,
+    SignedThinking,
+    UnsignedThinking,
+    Redacted,
+    /// `tool_use`
+    Call,
+    /// `tool_result`
+    Result,
+    Other,
+}
+
+impl Part {
+    pub(crate) fn of(part: &Bound<'_, PyAny>) -> Read<Self> {
+        let py = part.py();
+        if let Some(text) = part_text(part)? {
+            return Ok(if chars(&text) == 0 { Self::EmptyText } else { Self::Text });
+        }
+        let kind = fields::get(part, intern!(py, "type"))?;
+        Ok(match kind.as_ref().and_then(one_byte_text) {
+            Some(b"thinking") if fields::get(part, intern!(py, "signature"))?.is_none() => {
+                Self::UnsignedThinking
+            }
+            Some(b"thinking") => Self::SignedThinking,
+            Some(b"redacted_thinking") => Self::Redacted,
+            Some(b"tool_use") => Self::Call,
+            Some(b"tool_result") => Self::Result,
+            _ => Self::Other,
+        })
+    }
 }
 
 /// The text of a part of content, if it is a text part; one without text is empty.

@@ -22,12 +22,13 @@ use pyo3::types::PyDict;
 
 pub(crate) use self::arguments::arguments;
 use self::content::{Blocks, Content};
-pub(crate) use self::content::{content, is_tool_result, part_text, text_of, user};
+pub(crate) use self::content::{Part, content, is_tool_result, part_text, text_of, user};
 pub(crate) use self::items::Items;
 use self::items::expect_str;
 use self::json::Keys;
 pub(crate) use self::mark::mark;
 pub(crate) use self::media::media;
+pub(crate) use self::openai_chat::ids as listed_ids;
 use self::visit::text_field;
 pub(crate) use self::visit::{Both, Called, Nobody, Visit};
 use crate::errors::{At, Error, Read, type_name};

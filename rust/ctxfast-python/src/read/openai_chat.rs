@@ -87,7 +87,7 @@ pub(super) fn calls<'py, V: Visit<'py>>(fields: &MessageFields<'py>, role: Role,
 
 /// The ids of `tool_calls`, but for blank ones.
 #[cold]
-pub(super) fn ids<'py>(calls: &Bound<'py, PyAny>) -> Read<Bound<'py, PySet>> {
+pub(crate) fn ids<'py>(calls: &Bound<'py, PyAny>) -> Read<Bound<'py, PySet>> {
     let ids = PySet::empty(calls.py())?;
     expect_list(calls)?.each(|call| {
         let mut fields = CallFields::default();
