@@ -47,7 +47,7 @@ def converted(message: Any, reading: Reading, form: str) -> list[Any] | None:
     role = reading.role
     is_unknown = role not in KNOWN_ROLES["openai"]
     if is_unknown:
-        message = {**as_dict(message), "role": "user"}
+        message = {**as_dict(message), "role": "assistant" if role in ("ai", "model") else "user"}
         reading = read_message(message, "")
     if form == "anthropic":
         if is_result_role(role):

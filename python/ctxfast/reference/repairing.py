@@ -149,9 +149,42 @@ class Plan:
         self.entries = table(messages)
         self.answered = answered_calls(self.entries)
         self.answers = {call: result for result, call in self.answered.items()}
+        self.attach()
         self.new_ids: dict[Place, str] = {}  # of calls
         self.own = [self.says_more(index) for index in range(len(messages))]
         self.dropped = [self.is_dropped(index) for index in range(len(messages))]
+
+    def attach(self) -> None:
+        """Give results that answer nothing to the calls of the message that they directly follow, in order.
+
+        Only if there are as many as calls without a result, and of each pair one has no id.
+        """
+        for index, entry in enumerate(self.entries):
+            open_calls = [call for call in self.named_calls(index) if call not in self.answers]
+            results: list[Place] = []
+            for later in range(index + 1, len(self.entries)) if open_calls else ():
+                following = self.entries[later]
+                if following.kind != STRAY:
+                    break
+                places = [(later, place) for place in range(len(following.results))]
+                results += [place for place in places if place not in self.answered]
+                if following.own_text:
+                    break
+            pairs = list(zip(open_calls, results, strict=False))
+            fit = all(None in (entry.calls[call[1]], self.key(result)) for call, result in pairs)
+            if len(open_calls) == len(results) and fit:
+                self.answers.update(pairs)
+                self.answered.update((result, call) for call, result in pairs)
+
+    def key(self, result: Place) -> str | None:
+        """The id of a result."""
+        return self.entries[result[0]].results[result[1]]
+
+    def relabelled(self, result: Place) -> str | None:
+        """The id of a result, if it gets another one: that of its call."""
+        index, place = call = self.answered[result]
+        key = self.new_ids.get(call, self.entries[index].calls[place])
+        return None if key == self.key(result) else key
 
     def says_more(self, index: int) -> bool:
         """Whether something is left of a message without what may have to go."""
@@ -236,8 +269,11 @@ class Plan:
                 taken.add(name)
                 self.new_ids[index, place] = name
                 self.fix(code, index, "renamed", key, name)
-                if (index, place) in self.answers:
-                    self.fix(code, self.answers[index, place][0], "renamed", key, name)
+        for result, call in sorted(self.answered.items()):
+            key, new = self.key(result), self.relabelled(result)
+            code = "orphan_result" if self.entries[call[0]].calls[call[1]] is None else "duplicate_call_id"
+            if self.is_named(call) and new is not None:
+                self.fix("blank_id" if key is None else code, result[0], "renamed", key, printable(new))
 
     def make(self) -> None:
         """Make the plan."""
@@ -327,7 +363,7 @@ class Plan:
         if len(where) == 1 and not missing:
             (index,) = where
             is_whole = len(results) == len(self.entries[index].results) and self.own[index] == (own is not None)
-            is_renamed = any(self.answered[result] in self.new_ids for result in results)
+            is_renamed = any(self.relabelled(result) is not None for result in results)
             is_late = "result_after_text" in self.readings[index].facts
             if is_whole and not (is_renamed or is_late or self.empty_text(index) or self.unsigned(index)):
                 return Made("keep", index)
@@ -375,7 +411,7 @@ class Writer:
             fields = as_dict(message)
             return {**fields, "content": self.own_parts(message)}
         if made.what == "result":
-            new = self.plan.new_ids.get(self.plan.answered[made.results[0]])
+            new = self.plan.relabelled(made.results[0])
             return message if new is None else {**as_dict(message), "role": "tool", "tool_call_id": new}
         if made.what == "synthetic":
             return {"role": "tool", "tool_call_id": self.id_of(made.calls[0]), "content": NO_RESULT}
@@ -416,7 +452,7 @@ class Writer:
         for index, place in made.results:
             content = get(plan.messages[index], "content")
             block = [part for part in content if type_of(part) == "tool_result"][place]
-            new = plan.new_ids.get(plan.answered[index, place])
+            new = plan.relabelled((index, place))
             blocks.append(block if new is None else {**as_dict(block), "tool_use_id": new})
         for call in made.calls:
             block = {"type": "tool_result", "tool_use_id": self.id_of(call), "content": NO_RESULT, "is_error": True}

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySet, PyString};
 
 use crate::errors::Read;
-use crate::memory::{chars, view};
+use crate::memory::{chars, one_byte_text, view};
 use crate::read::json::{self, Keys};
 use crate::read::{Items, Nobody, Part, fields, listed_ids};
 use crate::validate::{Forms, Inspector, is_empty};
@@ -34,14 +34,19 @@ pub(crate) fn message<'py>(
     if !is_unknown {
         return to_form(copy, role, form).map(Some);
     }
-    copy.set_item(intern!(py, "role"), intern!(py, "user"))?;
+    let name = field(message, "role")?;
+    let (role, name) = match name.as_ref().and_then(one_byte_text) {
+        Some(b"ai" | b"model") => (Role::Assistant, "assistant"),
+        _ => (Role::User, "user"),
+    };
+    copy.set_item(intern!(py, "role"), name)?;
     let forms = Inspector::default().message(&copy, &mut Nobody)?;
     let is_foreign = match form {
         Form::OpenAi => forms.anthropic,
         Form::Anthropic => forms.openai,
     };
     if is_foreign {
-        return to_form(copy, Role::User, form).map(Some);
+        return to_form(copy, role, form).map(Some);
     }
     Ok(Some(vec![copy.into_any()]))
 }

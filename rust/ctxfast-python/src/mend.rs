@@ -154,8 +154,11 @@ impl<'a, 'py> Writer<'a, 'py> {
         self.plan.new_ids.get(call).and_then(Option::as_deref)
     }
 
-    fn new_id_of_result(&self, result: usize) -> Option<&'a str> {
-        self.plan.answered.get(result).copied().flatten().and_then(|call| self.new_id(call))
+    /// The id of a result, if it gets another one.
+    fn new_id_of_result(&self, result: usize) -> Option<Bound<'py, PyString>> {
+        let call = self.plan.answered.get(result).copied().flatten()?;
+        let is_same = self.transcript.results().get(result) == self.transcript.calls().get(call);
+        if is_same && self.new_id(call).is_none() { None } else { self.id(call) }
     }
 
     /// The id of a call in the new list.

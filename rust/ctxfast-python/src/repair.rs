@@ -21,7 +21,7 @@ use crate::validate::{Forms, Inspector, rules};
 ///
 /// | fault | what is done |
 /// | --- | --- |
-/// | `orphan_result`, `duplicate_result` | dropped; the first result of a call counts |
+/// | `orphan_result`, `duplicate_result` | dropped; the first result of a call counts. Results and calls that lack each other for want of an id are put together, if they stand in one place and there are as many of both |
 /// | `unanswered_call` | gets a result that says that the call was interrupted, behind the results of its message |
 /// | `result_out_of_order`, `split_parallel_group` | moved to the call's message; what a user said in between comes after it, in Anthropic's form in a message of its own or behind the results of one message |
 /// | `blank_name` | dropped with its result, and so is the message if it says nothing else |
@@ -29,7 +29,7 @@ use crate::validate::{Forms, Inspector, rules};
 /// | `empty_message`, `empty_text`, `thinking_without_signature` | dropped |
 /// | `result_after_text` | results first |
 /// | `first_not_user` | a user's message is put in front that says that the conversation begins |
-/// | `mixed_forms`, `unknown_role` | written in the form of the list; who is unknown speaks as a user |
+/// | `mixed_forms`, `unknown_role` | written in the form of the list; `ai` and `model` are the assistant, whoever else is unknown a user |
 /// | `no_user_message` | left: nobody can know what a user would have said |
 ///
 /// Calls that are still running at the end stay so. What a user says is never dropped, complete rounds neither; texts,

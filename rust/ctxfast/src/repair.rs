@@ -121,9 +121,9 @@ pub struct Plan {
     pub made: Vec<Made>,
     /// What was done, by message.
     pub fixes: Vec<Fix>,
-    /// For each call the id that it gets, and its result.
+    /// For each call the id that it gets, if it gets one.
     pub new_ids: Vec<Option<String>>,
-    /// For each result the call that it answers.
+    /// For each result the call that it answers. It gets its id.
     pub answered: Vec<Option<usize>>,
 }
 
@@ -171,8 +171,47 @@ impl<'t> Planner<'t> {
         }
         let plan = Plan { answered, new_ids: vec![None; answers.len()], ..Plan::default() };
         let mut planner = Self { list, plan, answers, holders, dropped: Vec::new() };
+        planner.attach();
         planner.dropped = (0..transcript.entries().len()).map(|index| planner.is_dropped(index)).collect();
         planner
+    }
+
+    /// Gives results that answer nothing to the calls of the message that they directly follow, in order: if there are
+    /// as many as calls without a result, and of each pair one has no id.
+    fn attach(&mut self) {
+        let entries = self.list.transcript.entries();
+        for index in 0..entries.len() {
+            let open: Vec<usize> =
+                self.named_calls(index).filter(|&call| self.answer(call).is_none()).collect();
+            if open.is_empty() {
+                continue;
+            }
+            let mut results = Vec::new();
+            for later in index + 1..entries.len() {
+                if self.kind(later) != Kind::Stray {
+                    break;
+                }
+                let answers_nothing = |&result: &usize| at(&self.plan.answered, result).is_none();
+                results.extend(self.results(later).filter(answers_nothing));
+                if entries.get(later).is_some_and(|entry| entry.own_text) {
+                    break;
+                }
+            }
+            let mut pairs = open.iter().zip(&results);
+            let fit = |(&call, &result): (&usize, &usize)| {
+                self.call_id(call) == BLANK || self.result_id(result) == BLANK
+            };
+            if open.len() != results.len() || !pairs.all(fit) {
+                continue;
+            }
+            for (&call, &result) in open.iter().zip(&results) {
+                if let (Some(answer), Some(answered)) =
+                    (self.answers.get_mut(call), self.plan.answered.get_mut(result))
+                {
+                    (*answer, *answered) = (Some(result), Some(call));
+                }
+            }
+        }
     }
 
     fn kind(&self, index: usize) -> Kind {
@@ -273,9 +312,38 @@ impl<'t> Planner<'t> {
                 }
             }
         }
-        if renamed.is_empty() {
-            return;
+        if !renamed.is_empty() {
+            self.give_ids(renamed);
         }
+        for result in 0..self.holders.len() {
+            let (id, index) = (self.result_id(result), at(&self.holders, result));
+            let Some(call) = at(&self.plan.answered, result) else { continue };
+            let code = if id == BLANK {
+                Code::BlankId
+            } else if self.call_id(call) == BLANK {
+                Code::OrphanResult
+            } else {
+                Code::DuplicateCallId
+            };
+            if self.is_named(call) && self.is_relabelled(result) {
+                let given = self.plan.new_ids.get(call).cloned().flatten();
+                let new_id = given.or_else(|| Some(transcript.id_text(self.call_id(call))));
+                let index = at(self.list.sources, index);
+                let fix = Fix::new(code, index, Action::Renamed);
+                self.plan.fixes.push(Fix { id: Some(id), new_id, ..fix });
+            }
+        }
+    }
+
+    /// Whether a result gets another id: that of its call.
+    fn is_relabelled(&self, result: usize) -> bool {
+        let call = at(&self.plan.answered, result);
+        call.is_some_and(|call| self.has_new_id(call) || self.call_id(call) != self.result_id(result))
+    }
+
+    /// Gives new ids to calls: of each what is wrong, its message, its place in it, its number.
+    fn give_ids(&mut self, renamed: Vec<(Code, usize, usize, usize)>) {
+        let transcript = self.list.transcript;
         let ids = transcript.calls().iter().chain(transcript.results());
         let mut taken: HashSet<String> = ids.map(|&id| transcript.id_text(id)).collect();
         for (code, index, place, call) in renamed {
@@ -286,12 +354,8 @@ impl<'t> Planner<'t> {
                 .find(|name| !taken.contains(name));
             let Some(name) = name else { continue };
             taken.insert(name.clone());
-            let holder = self.answer(call).and_then(|result| self.holders.get(result)).copied();
-            for index in std::iter::once(index).chain(holder) {
-                let index = at(self.list.sources, index);
-                let (id, new_id) = (Some(self.call_id(call)), Some(name.clone()));
-                self.plan.fixes.push(Fix { id, new_id, ..Fix::new(code, index, Action::Renamed) });
-            }
+            let (id, new_id) = (Some(self.call_id(call)), Some(name.clone()));
+            self.plan.fixes.push(Fix { id, new_id, ..Fix::new(code, source, Action::Renamed) });
             if let Some(new) = self.plan.new_ids.get_mut(call) {
                 *new = Some(name);
             }
@@ -470,9 +534,7 @@ impl<'t> Planner<'t> {
             && results.iter().all(|&result| at(&self.holders, result) == index)
             && results.len() == self.results(index).len()
             && self.owns(index) == own.is_some()
-            && !results
-                .iter()
-                .any(|&result| at(&self.plan.answered, result).is_some_and(|call| self.has_new_id(call)))
+            && !results.iter().any(|&result| self.is_relabelled(result))
             && !(self.facts(index).late_result || self.empty_text(index) || self.unsigned(index))
         {
             return Made::Keep(index);
