@@ -33,6 +33,7 @@ from ctxfast import (
     find_safe_cut,
     fresh_tail_budget,
     prune_tool_outputs,
+    repair,
     select_fresh_tail,
     turn_starts,
 )
@@ -167,7 +168,12 @@ def classify(case: Case) -> ErrorInfo:
     return error_of(case["error"])
 
 
+def mend(case: Case) -> list[Any]:
+    return repair(case["messages"]).messages
+
+
 CALLS: dict[str, Callable[[Case], Any]] = {
+    "repair": mend,
     "prune_tool_outputs": prune_tool_output,
     "prune_sequence": prune_sequence,
     "estimate_tokens": estimate_tokens,
@@ -325,10 +331,31 @@ def reports(run: Run, what: str) -> None:
         assert not budget.known
         assert "context window  not known" in str(budget)
         return
+    if run.case["call"] == "repair":  # a code, and how often
+        code, _, count = what.partition(":")
+        codes = [fix.code for fix in repair(run.case["messages"]).report.items]
+        assert codes.count(code) == int(count) if count else code in codes
+        return
     assert what == "first_changed_index"
     found = [prune(run.case, messages).report for messages in growing(run.case)]
     assert all((report.earliest_changed_index is not None) == report.changed for report in found)
     assert found[-1].changed
+
+
+def one_result_per_call(run: Run, _: str) -> None:
+    paired = pairing(run.result)
+    assert paired.orphans == paired.unanswered == []
+
+
+def results_count(run: Run, count: str) -> None:
+    assert sum(len(results_of(message)) for message in run.result) == int(count)
+
+
+def results_in_call_order(run: Run, _: str) -> None:
+    calls = [call for message in run.result for call in calls_of(message)]
+    assert [call for message in run.result for call in results_of(message)] == calls
+    contents = [message["content"] for message in run.before["messages"] if message["role"] == "tool"]
+    assert [message["content"] for message in run.result if message["role"] == "tool"] == contents
 
 
 def no_exception(run: Run, _: str) -> None:
@@ -400,6 +427,9 @@ PROPERTIES: dict[str, Callable[[Run, str], None]] = {
         unchanged_messages_same_object,
         changed_prefix_at_most,
         reports,
+        one_result_per_call,
+        results_count,
+        results_in_call_order,
         no_exception,
         returns,
         raises,

@@ -162,13 +162,22 @@ def test_an_safe_cut(package: ModuleType) -> None:
 
 
 def test_user_inside_a_round(package: ModuleType) -> None:
-    """The index functions only say where cuts are safe: not between the call and its late result."""
+    """The index functions only say where cuts are safe: not between the call and its late result. `repair` moves it."""
     messages = talk("U A[a] U2 T[a] A")
     assert package.safe_cuts(messages) == [0, 1, 4, 5]
     assert package.atoms(messages) == [(0, 1), (1, 4), (4, 5)]
     assert package.turn_starts(messages) == [0]
     tail = select(package, messages, budget=3)  # A and the task, which is U2: the head does not fit beside it
     assert (tail.start, tail.pinned) == (4, (2,))
+    assert package.repair(named(messages)).messages == named(talk("U A[a] T[a] U2 A"))
+
+
+def named(messages: list[Any]) -> list[Any]:
+    """The same, with a name for each call: one without is no call for `repair`."""
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            call["function"]["name"] = "f"
+    return messages
 
 
 def test_interleaved(package: ModuleType) -> None:
@@ -184,10 +193,13 @@ def test_live(package: ModuleType) -> None:
     assert package.atoms(live) == [(0, 1), (1, 3)]
     tail = select(package, live, budget=1)
     assert tail.messages == live  # nothing is made up for the call that is still running
+    assert package.repair(named(live)).messages == live
 
     broken_off = talk("U A[a] U2")
     assert package.safe_cuts(broken_off) == [0, 1, 2, 3]
     assert package.turn_starts(broken_off) == [0, 2]
+    made_up = package.repair(named(broken_off)).messages
+    assert [message["role"] for message in made_up] == ["user", "assistant", "tool", "user"]
 
 
 def test_parallel_group(package: ModuleType) -> None:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from cases import by_length, check_tail, counters, get, load_vectors, pairing, splits_a_pair, two_and_a_half
+from cases import by_length, calls_of, check_tail, counters, get, load_vectors, pairing, splits_a_pair, two_and_a_half
 
 import ctxfast
 from ctxfast import BudgetError, ContextBudget, PrunePolicy, compat
@@ -378,6 +378,9 @@ def test_original_destroyed(package: ModuleType) -> None:
         lambda messages: package.select_fresh_tail(messages, 20),
         lambda messages: package.select_fresh_tail(messages, 2_000, counter=used[0]),
         package.count_tokens,
+        package.repair,
+        lambda messages: package.repair(messages, "anthropic"),
+        lambda messages: package.repair(messages, strict_predecessor=True),
         lambda messages: package.prune_tool_outputs(messages, policy=PrunePolicy.seed()),
         *[counter.messages for counter in used],
         *[lambda messages, counter=counter: counter.request({"messages": messages}) for counter in used],
@@ -403,10 +406,43 @@ def test_threshold_confusion() -> None:
     assert {"hard limit 76,800 context window less output reserve", "usable 65,280 soft limit"} <= set(shown)
 
 
+MENDED: dict[str, list[int | None]] = {
+    # name: messages of the new list by their old indices, None for one that is changed or made up
+    "interrupted_tool_call": [0, 1, 2, None, 3, 4, 5],
+    "ids_reused_across_turns": [0, 1, 2, 3, 4, 5, 6, 7],
+    "duplicate_results": [0, 1, 2, 4],
+    "blank_tool_name": [0, 3, 4],
+    "blank_call_id": [0, None, None, 3, 4],  # a result is worth more than an id: both get one
+    "same_id_twice_in_one_message": [0, 1, 2, 3, 4],  # OpenAI takes it; in Anthropic's form the second is renamed
+    "user_message_inside_round": [0, 1, 3, 2, 4],
+    "foreign_id_characters": [0, 1, 2, 3],
+}
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_what_users_reported_is_mended(package: ModuleType, name: str) -> None:
+    entry = repro(name)
+    messages, expect = entry["messages"], entry["expect"]
+    for form in ("openai", "anthropic"):
+        repaired = package.repair(messages, form)
+        assert package.validate(repaired.messages, form) == []
+        assert package.repair(repaired.messages, form).report.changed is False
+        if form == "openai":
+            places = {id(message): index for index, message in enumerate(messages)}
+            assert [places.get(id(message)) for message in repaired.messages] == MENDED[name]
+            if name != "blank_call_id":
+                check_must_keep(messages, repaired.messages, expect.get("must_keep", []))
+                assert not {id(messages[index]) for index in expect.get("must_drop", [])} & set(
+                    map(id, repaired.messages)
+                )
+    ids = [call for message in repaired.messages for call in calls_of(message)]
+    assert name != "same_id_twice_in_one_message" or len(set(ids)) == 2
+
+
 COVERED = {
+    *MENDED,
     "pair_split_midpoint",
     "pair_split_keep_last_4",
-    "user_message_inside_round",  # its first half: is_safe_boundary
     "first_message_rewritten",
     "fresh_tail_over_budget",
     "long_single_turn",
@@ -416,7 +452,6 @@ COVERED = {
     "arguments_and_reasoning_ignored",
     "cjk_underestimate",
     "original_destroyed",
-    "foreign_id_characters",  # its first half: pruning
     "base64_in_tool_text",  # its second half: pruning
     "prefix_churn",
     "stub_mimicry",
@@ -425,12 +460,6 @@ COVERED = {
 }
 
 NOT_YET = {
-    "interrupted_tool_call": "repair",
-    "ids_reused_across_turns": "repair",
-    "duplicate_results": "repair",
-    "blank_tool_name": "repair",
-    "blank_call_id": "repair",
-    "same_id_twice_in_one_message": "repair",
     "huge_read_file": "truncate_tool_output",
     "summary_without_tool_context": "build_summary_prompt",
     "summary_accepts_only_target": "check_summary",
