@@ -1,4 +1,4 @@
-"""Structure and faults of a transcript: atoms, turns, steps, safe cuts, validate; ctxfast against the reference."""
+"""Structure and faults of a transcript: atoms, turns, steps, safe cuts, validate, repair; against the reference."""
 
 from __future__ import annotations
 
@@ -41,3 +41,48 @@ def measure(benchmark: BenchmarkFixture, module: ModuleType, question: str, mess
     ask = QUESTIONS[question]
     assert ask(module, messages) == ask(reference, messages)
     benchmark(ask, module, messages)
+
+
+def broken(messages: list[Message]) -> list[Message]:
+    """Every tenth message is lost, every fifteenth comes twice, every twentieth late."""
+    result: list[Message] = []
+    for index, message in enumerate(messages):
+        if index % 10 != 7:
+            result.append(message)
+        if index % 15 == 4:
+            result.append(message)
+        if index % 20 == 12 and len(result) > 3:
+            result.append(result.pop(-3))
+    return result
+
+
+STATES: dict[str, Callable[[list[Message]], list[Message]]] = {"valid": list, "broken": broken}
+
+
+def fixes_of(module: Any, messages: list[Message], form: str) -> list[tuple[str, int, str]]:
+    return [(fix.code, fix.index, fix.action) for fix in module.repair(messages, form).report.items]
+
+
+def measure_repair(
+    benchmark: BenchmarkFixture, module: ModuleType, messages: list[Message], state: str, form: str
+) -> None:
+    benchmark.group = f"repair {state} {form} {len(messages)}"
+    messages = STATES[state](messages)
+    repaired = module.repair(messages, form)
+    assert repaired.messages == reference.repair(messages, form).messages  # type: ignore[arg-type]
+    assert fixes_of(module, messages, form) == fixes_of(reference, messages, form)
+    assert ctxfast.validate(repaired.messages, form) == []  # type: ignore[arg-type]
+    assert repaired.report.changed == (state == "broken" or form == "anthropic")
+    benchmark(module.repair, messages, form)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_repair(benchmark: BenchmarkFixture, transcripts: Transcripts, size: int, state: str, form: str) -> None:
+    measure_repair(benchmark, ctxfast, transcripts(size, storage="real"), state, form)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.sizes_up_to(1_000)
+def test_repair_reference(benchmark: BenchmarkFixture, transcripts: Transcripts, size: int, state: str) -> None:
+    measure_repair(benchmark, reference, transcripts(size, storage="real"), state, "openai")

@@ -287,12 +287,34 @@ def user_results_with_text(n: int) -> list[Message]:
     return (step * n)[:n]
 
 
+def wide_step_and_orphans(n: int) -> list[Message]:
+    """One message with many calls, and as many results that answer none of them."""
+    asked, _ = one_wide_step(n // 2)
+    return [asked, *({"role": "tool", "tool_call_id": f"other_{i}", "content": "x"} for i in range(n // 2))]
+
+
+def blank_ids(n: int) -> list[Message]:
+    """Ids that have to be made up, and whose names are taken."""
+    asked: Message = {"role": "assistant", "tool_calls": [{"id": "", "function": {"name": "f"}}]}
+    taken = [{"role": "tool", "tool_call_id": f"call_0_0_{i}", "content": "x"} for i in range(n // 3)]
+    return [*[asked, {"role": "tool", "content": "x"}] * (n // 3), *taken]
+
+
+def one_result_after_the_other(n: int) -> list[Message]:
+    """Calls one after the other, and one message with all of their results."""
+    asked = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": f"call_{i}", "name": "f", "input": {}}]}
+        for i in range(n)
+    ]
+    return [*asked, one_wide_step(n)[1]]
+
+
 SHAPES: dict[str, Callable[[int], list[Message]]] = {
     function.__name__: function
     for function in (
         *(turns, one_turn, crossed, in_order, all_ids_equal, never_answered, orphans, orphans_between),
         *(open_and_answered, one_wide_step, wide_steps_after_a_huge_one, system_first, system_everywhere),
-        *(user_results_only, user_results_with_text),
+        *(user_results_only, user_results_with_text, wide_step_and_orphans, blank_ids, one_result_after_the_other),
     )
 }
 ENDLESS = 10**12
@@ -307,6 +329,10 @@ FUNCTIONS: dict[str, Callable[[list[Message]], object]] = {
     "safe_cuts": ctxfast.safe_cuts,
     "find_safe_cut": lambda messages: ctxfast.find_safe_cut(messages, len(messages) // 2),
     "find_safe_cut by role": lambda messages: ctxfast.find_safe_cut(messages, len(messages) // 2, "role"),
+    "validate": ctxfast.validate,
+    "repair": ctxfast.repair,
+    "repair in the other form": lambda messages: ctxfast.repair(messages, "anthropic"),
+    "repair strictly": lambda messages: ctxfast.repair(messages, strict_predecessor=True),
     "select all": lambda messages: ctxfast.select_fresh_tail(messages, ENDLESS),
     "select half": lambda messages: ctxfast.select_fresh_tail(messages, 4 * len(messages)),
     "select one": lambda messages: ctxfast.select_fresh_tail(messages, 1),

@@ -334,8 +334,13 @@ def guarded(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 def call_with_messages(messages: Any) -> None:
     """Calls everything that takes a list of messages."""
-    for name in ("atoms", "turn_starts", "step_starts", "safe_cuts", "select_fresh_tail", "count_tokens"):
+    for name in ("atoms", "turn_starts", "step_starts", "safe_cuts", "select_fresh_tail", "count_tokens", "validate"):
         guarded(getattr(API, name), messages)
+    for form in ("auto", "openai", "anthropic"):
+        repaired = guarded(API.repair, messages, form)
+        if isinstance(repaired, ctxfast.Repaired):
+            assert {problem.code for problem in API.validate(repaired.messages, form)} <= {"no_user_message"}
+    guarded(API.repair, messages, strict_predecessor=True)
     for mode in ("steps", "role"):
         guarded(API.find_safe_cut, messages, 1, mode)
     guarded(API.select_fresh_tail, messages, 1, min_turns=0, max_tokens=10**6, counter=COUNTERS["from_callable"])
@@ -574,7 +579,7 @@ def test_structure_names_the_same_places(message: dict[str, Any], expected: str,
     try:
         reference.atoms([fine, message])
     except (MessageTypeError, MessageValueError):
-        for name in ("atoms", "turn_starts", "step_starts", "safe_cuts"):
+        for name in ("atoms", "turn_starts", "step_starts", "safe_cuts", "validate", "repair"):
             with pytest.raises((MessageTypeError, MessageValueError)) as caught:
                 getattr(API, name)([fine, message])
             assert (caught.value.expected, caught.value.got, caught.value.path) == (
@@ -600,7 +605,8 @@ def test_structure_names_the_same_places(message: dict[str, Any], expected: str,
 )
 def test_lists_must_be_lists(messages: Any, got: str) -> None:
     functions = [
-        getattr(API, name) for name in ("atoms", "turn_starts", "step_starts", "safe_cuts", "select_fresh_tail")
+        getattr(API, name)
+        for name in ("atoms", "turn_starts", "step_starts", "safe_cuts", "select_fresh_tail", "validate", "repair")
     ]
     functions += [COUNTERS["default"].messages, lambda value: API.find_safe_cut(value, 1)]
     functions += [lambda value: API.find_safe_cut(value, 1, "role")]

@@ -42,6 +42,13 @@ def check_same(package: ModuleType, objects: list[Any], dicts: list[Any]) -> Non
     assert package.turn_starts(objects) == package.turn_starts(dicts)
     assert package.step_starts(objects) == package.step_starts(dicts)
     assert package.safe_cuts(objects) == package.safe_cuts(dicts)
+    mended = package.repair(objects).report.items
+    assert [(fix.code, fix.action, fix.new_id) for fix in mended] == [
+        (fix.code, fix.action, fix.new_id) for fix in package.repair(dicts).report.items
+    ]
+    for form in ("openai", "anthropic"):
+        codes = {problem.code for problem in package.validate(package.repair(objects, form).messages, form)}
+        assert codes <= {"no_user_message"}
     for target in range(-1, len(dicts) + 2):
         for mode in ("steps", "role"):
             assert package.find_safe_cut(objects, target, mode) == package.find_safe_cut(dicts, target, mode)

@@ -51,6 +51,17 @@ def cutting(messages: tuple[Message, ...]) -> None:
     ctxfast.find_safe_cut(messages, 10, mode="turns")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
+def mending(messages: list[Message]) -> list[Message]:
+    """The messages keep their type, what was done is listed."""
+    repaired = ctxfast.repair(messages, "anthropic", provider="anthropic")
+    assert_type(repaired, ctxfast.Repaired[Message])
+    assert_type(repaired.report, ctxfast.RepairReport)
+    assert_type(repaired.report.items, tuple[ctxfast.Fix, ...])
+    assert_type(repaired.report.items[0].new_id, str | None)
+    ctxfast.repair(messages, "gemini")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    return repaired.messages
+
+
 def tail(messages: list[Message]) -> list[Message]:
     """What comes out has the type of what went in."""
     fresh = ctxfast.select_fresh_tail(messages, ctxfast.fresh_tail_budget(100_000), min_turns=1)

@@ -6,7 +6,8 @@
 //! 1. **read**: somebody fills a [`Transcript`](transcript::Transcript), the compact table of a conversation, and
 //!    weighs each [`Text`](text::Text) as it lies in memory;
 //! 2. **plan**: pure functions on those small tables: what belongs together ([`steps`]), which newest part fits a
-//!    budget ([`tail`]), which old tool outputs go ([`prune`], by what [`tools`] know of a call) and what stays of them
+//!    budget ([`tail`]), what a provider would refuse ([`validate`]) and how that is mended ([`repair`]), which old tool
+//!    outputs go ([`prune`], by what [`tools`] know of a call) and what stays of them
 //!    ([`stub`]);
 //! 3. **apply**: somebody writes the result back.
 //!

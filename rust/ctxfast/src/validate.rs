@@ -204,19 +204,14 @@ impl Check<'_> {
                 self.add(Code::BlankId, index, id);
             }
             if self.pairs.answered.get(result).copied().flatten().is_none() {
-                let again = self.newest_caller.is_some_and(|caller| self.has_call(caller, id));
+                let caller = id.and_then(|id| self.seen.get(id as usize)).copied();
+                let again = self.newest_caller.is_some() && caller == self.newest_caller;
                 self.add(if again { Code::DuplicateResult } else { Code::OrphanResult }, index, id);
             }
         }
         if entry.kind == Kind::Step {
             self.newest_caller = Some(index);
         }
-    }
-
-    fn has_call(&self, index: usize, id: Option<Id>) -> bool {
-        let entry = self.transcript.entries().get(index);
-        let calls = entry.and_then(|entry| self.transcript.calls().get(self.transcript.calls_of(entry)));
-        calls.unwrap_or_default().iter().any(|&call| Some(call) == id)
     }
 
     fn calls(&mut self, index: usize) {
@@ -233,13 +228,12 @@ impl Check<'_> {
         let mut found = Vec::new();
         for (call, answer) in calls.zip(answers) {
             let id = transcript.calls().get(call).copied();
+            let seen = id.and_then(|id| self.seen.get_mut(id as usize));
+            let is_again = seen.is_some_and(|seen| std::mem::replace(seen, index) == index);
             if id == Some(BLANK) {
                 found.push(Problem { code: Code::BlankId, index, id });
-            } else if let Some(seen) = id.and_then(|id| self.seen.get_mut(id as usize)) {
-                if *seen == index && self.form == Form::Anthropic {
-                    found.push(Problem { code: Code::DuplicateCallId, index, id });
-                }
-                *seen = index;
+            } else if is_again && self.form == Form::Anthropic {
+                found.push(Problem { code: Code::DuplicateCallId, index, id });
             }
             match *answer {
                 Answer::Never => found.push(Problem { code: Code::UnansweredCall, index, id }),
