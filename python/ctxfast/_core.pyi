@@ -17,9 +17,12 @@ __all__ = [
     "CachePrices",
     "Edit",
     "ErrorInfo",
+    "Fix",
     "FreshTail",
     "Problem",
     "Pruned",
+    "RepairReport",
+    "Repaired",
     "Report",
     "TokenCounter",
     "TokenLedger",
@@ -34,6 +37,7 @@ __all__ = [
     "find_safe_cut",
     "fresh_tail_budget",
     "prune_tool_outputs",
+    "repair",
     "safe_cuts",
     "select_fresh_tail",
     "step_starts",
@@ -282,6 +286,43 @@ class ErrorInfo:
         """
 
 @final
+class Fix:
+    """
+    One thing that `repair` has mended, or could not. Frozen, hashable.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str: ...
+    @property
+    def action(self, /) -> str:
+        """
+        What was done: `dropped`, `moved`, `synthesised`, `renamed`, `converted`, `inserted`; or `left`, because it cannot
+        be mended.
+        """
+    @property
+    def call_id(self, /) -> str:
+        """
+        Id of the call or result that it is about, as it was; empty if there is none.
+        """
+    @property
+    def code(self, /) -> str:
+        """
+        What was wrong: a code of `validate` (or `strict_predecessor`).
+        """
+    @property
+    def index(self, /) -> int:
+        """
+        Index of the message in the list that came in.
+        """
+    @property
+    def new_id(self, /) -> str | None:
+        """
+        The id that there is now, if it is another one.
+        """
+
+@final
 class FreshTail:
     """
     What `select_fresh_tail` has chosen. Frozen.
@@ -366,6 +407,54 @@ class Pruned:
     def report(self, /) -> Report:
         """
         What was replaced, and what that saves.
+        """
+
+@final
+class RepairReport:
+    """
+    What `repair` has done. Frozen, picklable; prints as lines, `as_dict` is plain data.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __reduce__(self, /) -> tuple[Any, tuple[Any, ...]]: ...
+    def __repr__(self, /) -> str: ...
+    def __str__(self, /) -> str: ...
+    def as_dict(self, /) -> dict[str, Any]:
+        """
+        The report as plain data, fit for JSON.
+        """
+    @property
+    def changed(self, /) -> bool:
+        """
+        Whether the new list differs from the one that came in.
+        """
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> RepairReport:
+        """
+        The report of which `as_dict` gave this. Raises `KeyError`, `TypeError` or `ValueError` for anything else.
+        """
+    @property
+    def items(self, /) -> tuple[Fix, ...]:
+        """
+        What was done, in the order of the messages that came in.
+        """
+
+@final
+class Repaired:
+    """
+    What `repair` gives. Frozen.
+    """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def messages(self, /) -> list[Any]:
+        """
+        A new list that a provider accepts. Untouched messages are the same objects.
+        """
+    @property
+    def report(self, /) -> RepairReport:
+        """
+        What was done.
         """
 
 @final
@@ -820,6 +909,42 @@ def prune_tool_outputs(
     start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises
     `MessageTypeError` or `MessageValueError` for a message that cannot be read, `BudgetError`, `TypeError` or `ValueError`
     for an argument that means nothing.
+    """
+
+def repair(
+    messages: Sequence[object],
+    form: Literal["auto", "openai", "anthropic"] = "auto",
+    *,
+    provider: Literal["openai", "anthropic"] | None = None,
+    strict_predecessor: bool = False,
+) -> Repaired:
+    """
+    The list as a provider accepts it: `validate` finds nothing in `repair(messages).messages`, if a user says anything
+    in it. What was done is in the report, all of it. A list without faults comes back as it is, in a new list.
+
+    | fault | what is done |
+    | --- | --- |
+    | `orphan_result`, `duplicate_result` | dropped; the first result of a call counts. Results and calls that lack each other for want of an id are put together, if they stand in one place and there are as many of both |
+    | `unanswered_call` | gets a result that says that the call was interrupted, behind the results of its message |
+    | `result_out_of_order`, `split_parallel_group` | moved to the call's message; what a user said in between comes after it, in Anthropic's form in a message of its own or behind the results of one message |
+    | `blank_name` | dropped with its result, and so is the message if it says nothing else |
+    | `blank_id`, `duplicate_call_id` | call and result get an id `call_<message>_<place>` |
+    | `empty_message`, `empty_text`, `thinking_without_signature` | dropped |
+    | `result_after_text` | results first |
+    | `first_not_user` | a user's message is put in front that says that the conversation begins |
+    | `mixed_forms`, `unknown_role` | written in the form of the list; `ai` and `model` are the assistant, whoever else is unknown a user |
+    | `no_user_message` | left: nobody can know what a user would have said |
+
+    Calls that are still running at the end stay so. What a user says is never dropped, complete rounds neither; texts,
+    arguments and outputs stay as they are. Results are paired with calls by position, as everywhere (`atoms`). The list
+    and its messages are not changed; untouched messages are the same objects, a changed one that was no dict comes back
+    as one. Mending twice changes nothing. `form` and `provider` are those of `validate`; with another form than the
+    list's this is a translation of calls and results.
+
+    `strict_predecessor=True` does what PicoClaw does instead, for drop-in use: it only drops, also complete rounds that
+    follow an assistant message, and system messages; what it gives can be refused.
+
+    Linear in the number of messages. Raises `MessageTypeError` or `MessageValueError` for what is no message at all.
     """
 
 def safe_cuts(messages: Sequence[object]) -> list[int]:
