@@ -177,3 +177,10 @@ def test_a_long_text_takes_linear_time() -> None:
     tokens = counter.text(text)
     assert time.perf_counter() - start < 2
     assert tokens == pytest.approx(counter.text(text[:46_000]) * len(text) / 46_000, rel=0.01)
+
+
+@given(families, st.integers(1, 60), st.sampled_from(["\u0dff\u0e00\u0e7f\u0e80", "중", "aA9 ", "中a", "    "]))
+def test_a_text_that_fits_stays_whole(family: Any, times: int, unit: str) -> None:
+    """Also where a part of it has more tokens than all of it: the register knows the whole only."""
+    counter, text = TokenCounter.estimator(family), unit * times
+    assert counter.head(text, counter.text(text)) == counter.tail(text, counter.text(text)) == text

@@ -117,17 +117,27 @@ class Counter:
     def head(self, text: str, max_tokens: float) -> str:
         """The longest prefix within `max_tokens`."""
         limit = check_budget(max_tokens, "max_tokens", zero=True)
-        return longest(len(text), lambda n: text[:n], lambda part: self.text(part) <= limit)
+        return longest(len(text), lambda n: text[:n], lambda part: self.text(part) <= limit, 4 * limit + 64)
 
     def tail(self, text: str, max_tokens: float) -> str:
         """The longest suffix within `max_tokens`."""
         limit = check_budget(max_tokens, "max_tokens", zero=True)
-        return longest(len(text), lambda n: text[len(text) - n :], lambda part: self.text(part) <= limit)
+        return longest(
+            len(text), lambda n: text[len(text) - n :], lambda part: self.text(part) <= limit, 4 * limit + 64
+        )
 
 
-def longest(length: int, part: Callable[[int], str], fits: Callable[[str], bool]) -> str:
-    """The longest part that fits, of a text whose count does not fall when it grows (else: one that fits)."""
-    low, high = 0, length
+def longest(length: int, part: Callable[[int], str], fits: Callable[[str], bool], guess: int) -> str:
+    """The longest part that fits, of a text whose count does not fall when it grows (else: one that fits).
+
+    Of a long text, twice as much is tried each time from `guess` on, until it is too much; what fits whole stays whole.
+    """
+    most = min(guess, length)
+    while most < length and fits(part(most)):
+        most = min(2 * most, length)
+    if most == length and fits(part(length)):
+        return part(length)
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
         if fits(part(middle)):

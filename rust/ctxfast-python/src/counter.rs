@@ -669,15 +669,16 @@ impl TokenCounter {
                 })?
             }
             Rule::PerText(per_text) => {
-                let max_tokens = per_text.one().most_within(max_tokens);
-                let fits = |chars| Ok(per_text.text_tokens(&slice(chars)?)? <= max_tokens);
+                let within = per_text.one().most_within(max_tokens);
+                let fits = |chars| Ok(per_text.text_tokens(&slice(chars)?)? <= within);
                 // the function need not see the whole of a long text: twice as much each time, until it is too much
                 let most = usize::try_from(max_tokens).unwrap_or(all).saturating_mul(4).saturating_add(64);
                 let mut most = most.min(all);
                 while most < all && fits(most)? {
                     most = most.saturating_mul(2).min(all);
                 }
-                search(most, fits)?
+                // a longer text can have fewer tokens: what fits whole stays whole
+                if most == all && fits(all)? { all } else { search(most, fits)? }
             }
         };
         slice(chars)
