@@ -482,11 +482,10 @@ class Writer:
             if stay:
                 kept.append(call if new is None else {**as_dict(call), "id": new})
         gone -= {get(call, "id") for call in kept}
-        if fields.get("function_call") is not None:
-            if stays[len(calls)]:
-                kept.append({"id": ids[len(calls)], "type": "function", "function": fields["function_call"]})
-            del fields["function_call"]
-        fields.pop("tool_calls", None)
+        if fields.get("function_call") is not None and stays[len(calls)]:
+            kept.append({"id": ids[len(calls)], "type": "function", "function": fields["function_call"]})
+        for key in CALL_KEYS:
+            fields.pop(key, None)
         if kept:
             fields["tool_calls"] = kept
         if gone and isinstance(content, (list, tuple)):  # blocks that repeat a call go with it

@@ -289,6 +289,9 @@ impl<'a, 'py> Writer<'a, 'py> {
             message.set_item(key, kept)?;
         }
         // blocks that repeat a call go with it
+        for id in stays.iter() {
+            gone.discard(id)?;
+        }
         let content_key = intern!(py, "content");
         let content = fields::get(message, content_key)?;
         if !gone.is_empty()
@@ -298,7 +301,7 @@ impl<'a, 'py> Writer<'a, 'py> {
             parts.each(|part| {
                 if Part::of(&part)? == Part::Call {
                     let id = fields::get(&part, id_key)?;
-                    if gone.contains(&id)? && !stays.contains(id)? {
+                    if gone.contains(id)? {
                         return Ok(());
                     }
                 }
