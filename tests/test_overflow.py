@@ -417,6 +417,16 @@ def test_exceptions_by_name_and_shape(exception: BaseException, kind: str, statu
     assert (info.kind, info.status) == (kind, status)
 
 
+def test_a_class_that_says_it_all_has_numbers_in_its_message() -> None:
+    """As LiteLLM's exceptions: a response without a text, no body, everything in the message."""
+    empty = httpx2.Response(400, request=httpx2.Request("POST", "https://example.com"))
+    text = f"litellm.ContextWindowExceededError: AnthropicError - {json.dumps(TOO_LONG)}"
+    exception = raised("ContextWindowExceededError", text, status_code=400, body=None, response=empty)
+    assert classify_error(exception).requested_tokens == 208_380
+    quota = raised("RateLimitError", "You exceeded your current quota", status_code=429, response=empty)
+    assert classify_error(quota).kind == "quota"
+
+
 def test_chains_and_groups() -> None:
     overflow, nothing = ValueError(json.dumps(TOO_LONG)), ValueError("step failed")
     assert classify_error(chain(RuntimeError("a"), RuntimeError("b"), overflow)).context_window == 200_000

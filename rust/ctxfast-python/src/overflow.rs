@@ -204,7 +204,8 @@ fn of_one(exception: &Bound<'_, PyAny>, status: Option<u16>, sent: Sent<'_>) -> 
         }
         let found = walk.signals.classify(sent, None);
         verdict = Some(found);
-        if walk.signals.say_what(sent) {
+        // the name of a class says what it is, but has no numbers
+        if walk.signals.speak() && walk.signals.say_what(sent) {
             break;
         }
     }

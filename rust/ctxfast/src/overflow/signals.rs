@@ -101,6 +101,12 @@ impl Signals {
         Self { status, fuel: 4 * MOST_BYTES, ..Self::default() }
     }
 
+    /// Whether a sentence has been read.
+    #[must_use]
+    pub fn speak(&self) -> bool {
+        !self.sentences.is_empty()
+    }
+
     /// A body, or a message of an exception: a sentence, JSON, Python's `repr`, events of a stream, all of these around
     /// and inside each other.
     pub fn text(&mut self, text: &str) {
