@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anthropic
@@ -156,6 +157,12 @@ def test_recorded_errors_of_providers_are_no_overflows(shared: Path) -> None:
         ),
         ("`inputs` must have less than 4,096 tokens. Given: 5,000", (4_096, 5_000, 5_000, None)),
         ("prompt is too long: 208,380 tokens > 200,000 maximum", (200_000, 208_380, 208_380, None)),
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 "
+            "tokens and your request has 1000 input tokens (5000 > 4096 - 1000).",
+            (4_096, 6_000, 1_000, 5_000),
+        ),
+        ("Calculated available context size -350 was not non-negative.", (None, None, None, None)),
         ("Prompt length exceeds maximum input length", (None, None, None, None)),
         ("Your prompt of 9000 tokens is larger than what fits", (None, None, None, None)),
         ("Requested tokens (4500) exceed context window of 4096", (None, None, None, None)),
@@ -172,6 +179,13 @@ def test_other_wordings(text: str, numbers: tuple[int | None, ...]) -> None:
     ("text", "kind", "retry"),
     [
         ("max_tokens (10000) exceeds the maximum output length for this model (8192)", "output_cap", "change"),
+        (
+            "Model token limit (16) exceeded before any response was generated. Increase the `max_tokens` model "
+            "setting, or simplify the prompt to result in a shorter response that will fit within the limit.",
+            "output_cap",
+            "change",
+        ),
+        ("Could not finish the message because max_tokens or model output limit was reached.", "output_cap", "change"),
         ("The response was filtered: the prompt triggered our content management policy", "content_filter", "no"),
         ("Too many stop sequences: the maximum is 4", "unknown", "no"),
         ("`max_tokens` must be greater than `thinking.budget_tokens`", "unknown", "no"),
@@ -202,6 +216,9 @@ def test_what_was_sent_is_not_what_went_wrong() -> None:
     ):
         for error in (body, json.dumps(body), repr(body), f"Error code: 400 - {body}"):
             assert classify_error(error, 400).kind == "unknown"
+    answer = SimpleNamespace(text=question, output_text=question)  # a model's response, not that of an HTTP library
+    assert classify_error(answer).kind == "unknown"
+    assert classify_error(raised("UnexpectedAnswer", "no JSON in it", response=answer)).kind == "unknown"
 
 
 # ---------------------------------------------------------------------------------------------- rate and retry
@@ -406,6 +423,7 @@ BOTO = {
         (raised("ServiceUnavailableError", "x", status_code=503), "server", 503),
         (raised("AuthenticationError", "x", status_code=401), "auth", 401),
         (raised("ReadTimeout", "", ("TimeoutException", "TransportError")), "server", None),
+        (raised("LengthFinishReasonError", "Could not parse response content"), "output_cap", None),
         (TimeoutError(), "server", None),
         (KeyError("messages"), "unknown", None),
         (KeyboardInterrupt(), "unknown", None),

@@ -258,16 +258,18 @@ impl Walk {
         Self { signals: Signals::new(status), values: 0, plain_object: false }
     }
 
-    fn status_of(&mut self, object: &Bound<'_, PyAny>, names: &[&str]) -> PyResult<()> {
+    /// Takes the status from the first of these attributes that is one; whether there is one.
+    fn status_of(&mut self, object: &Bound<'_, PyAny>, names: &[&str]) -> PyResult<bool> {
         for name in names {
             if let Some(value) = attribute(object, name)?
                 && value.is_instance_of::<PyInt>()
-                && let Ok(status) = value.extract::<i64>()
+                && let Ok(status @ 100..600) = value.extract::<i64>()
             {
                 self.signals.status(status);
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn classes(&mut self, exception: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -281,9 +283,12 @@ impl Walk {
         Ok(())
     }
 
-    /// The body of a response of an HTTP library.
+    /// The body of a response of an HTTP library. Responses of models have a `text` too, but no status: it is what the
+    /// model has written.
     fn response(&mut self, response: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.status_of(response, &["status_code", "status"])?;
+        if !self.status_of(response, &["status_code", "status"])? {
+            return Ok(());
+        }
         for name in ["text", "content"] {
             if let Some(body) = attribute(response, name)?
                 && (body.is_instance_of::<PyString>() || body.is_instance_of::<PyBytes>())

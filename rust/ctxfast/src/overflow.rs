@@ -264,6 +264,9 @@ impl Code {
             | "context_window_exceeded"
             | "contextwindowexceedederror"
             | "contextoverflowerror"
+            | "llmcontextlengthexceedederror"
+            | "llmcontextlengthexceededexception"
+            | "llmcontextwindowexceederror"
             | "context_overflow"
             | "prompt_too_long"
             | "input_too_long" => Self::Overflow,
@@ -436,7 +439,8 @@ impl<'s> Facts<'s> {
         if let (Some(kind), false) = (self.limited(), self.prompt_quota_alone()) {
             return Some(kind);
         }
-        if marks.has(Mark::OutputCap) {
+        // vLLM: "max_completion_tokens is too large: ... This model's maximum context length is ..."
+        if marks.has(Mark::OutputCap) && !marks.has(Mark::WindowStated) {
             return Some(Kind::OutputCap);
         }
         if coded_overflow {
@@ -537,12 +541,12 @@ impl<'s> Facts<'s> {
 fn about_media(marks: Marks) -> bool {
     marks.has(Mark::Media)
         && marks.any(&[Mark::Over, Mark::Most])
-        && !marks.any(&[Mark::Overflow, Mark::Window, Mark::Token])
+        && !marks.any(&[Mark::Overflow, Mark::WindowStated, Mark::Window, Mark::Token])
 }
 
 /// Whether a sentence says that a prompt does not fit.
 fn overflows(marks: Marks) -> bool {
-    marks.has(Mark::Overflow)
+    marks.any(&[Mark::Overflow, Mark::WindowStated])
         || marks.has(Mark::Over)
             && (marks.has(Mark::Window) || marks.has(Mark::Token) && marks.has(Mark::Prompt))
 }

@@ -31,6 +31,7 @@ const SHAPES: &[&str] = &[
     "requested #r tokens (#i in your prompt; #o for the completion",
     "for a total of at least #r tokens",
     "requested #o output tokens and your prompt contains #i",
+    "is too large: #o. this model's maximum context length is #w tokens and your request has #i input tokens",
     "you passed #i input tokens and requested #o output tokens",
     "requested a total of #r tokens: #i tokens from the input messages and #o tokens for the completion",
     "maximum prompt length is #w but the request contains #p tokens",

@@ -115,6 +115,9 @@ impl Signals {
 
     /// The name of an exception's class, or of one of its bases. Most say nothing.
     pub fn class(&mut self, name: &str) {
+        if name == "LengthFinishReasonError" {
+            self.string(Key::Finish, "length", 0);
+        }
         if Code::of(&name.to_ascii_lowercase(), None) != Code::Other {
             self.code(name);
         }

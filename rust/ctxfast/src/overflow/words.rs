@@ -42,6 +42,8 @@ pub(super) enum Mark {
     Server,
     /// A phrase that says: the prompt does not fit.
     Overflow,
+    /// A phrase that names the window, as only overflows do.
+    WindowStated,
     /// An error code or class of that meaning, in the text.
     OverflowCode,
     /// The same in the words of llama.cpp, which says it with status 500 too.
@@ -162,6 +164,8 @@ const WORDS: &[(Mark, &[&str])] = &[
             "range of max_tokens",
             "max_tokens should be",
             "maximum tokens you requested exceeds",
+            "before any response was generated",
+            "output limit was reached",
         ],
     ),
     (Mark::Media, &["image", "pdf", "video", "audio"]),
@@ -312,8 +316,8 @@ const WORDS: &[(Mark, &[&str])] = &[
             "number of tokens (prompt and prediction)",
             "input token count exceeds",
             "input tokens exceeds",
-            "maximum context length is",
             "maximum prompt length is",
+            "calculated available context size -",
             "input tokens exceed",
             "range of input length should be",
             "tokens + max_new_tokens must be",
@@ -345,6 +349,7 @@ const WORDS: &[(Mark, &[&str])] = &[
             "上下文超",
         ],
     ),
+    (Mark::WindowStated, &["maximum context length is"]),
     (
         Mark::OverflowCode,
         &[
