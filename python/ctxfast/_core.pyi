@@ -239,8 +239,8 @@ class ErrorInfo:
     @property
     def maybe_overflow(self, /) -> bool:
         """
-        Whether it may be an overflow all the same, for nothing was said (`400 status code (no body)`). Your own count of the
-        request decides: pass it as `estimated_tokens`, with `context_window`.
+        Whether it may be an overflow all the same, for nothing was said (`400 status code (no body)`). Your own count
+        of the request decides: pass it as `estimated_tokens`, with `context_window`.
         """
     @property
     def message(self, /) -> str | None:
@@ -260,13 +260,14 @@ class ErrorInfo:
     @property
     def requested_tokens(self, /) -> int | None:
         """
-        Tokens that the provider compared with the limit: prompt and output, where it counts both. It can be a lower bound.
+        Tokens that the provider compared with the limit: prompt and output, where it counts both. It can be a lower
+        bound.
         """
     @property
     def retry(self, /) -> Literal["shrink", "wait", "change", "no"]:
         """
-        When to try again: after the prompt was made smaller (`shrink`), later (`wait`), after something else in the request
-        was changed (`change`: `max_tokens`, images, pairs), or not by itself (`no`).
+        When to try again: after the prompt was made smaller (`shrink`), later (`wait`), after something else in the
+        request was changed (`change`: `max_tokens`, images, pairs), or not by itself (`no`).
         """
     @property
     def retry_after(self, /) -> float | None:
@@ -276,8 +277,8 @@ class ErrorInfo:
     @property
     def shrink_helps(self, /) -> bool:
         """
-        Whether a smaller prompt mends it. True for overflows and payloads, and for what a single request can pass: tokens per
-        minute, number of images, prompts that cost more than is left.
+        Whether a smaller prompt mends it. True for overflows and payloads, and for what a single request can pass:
+        tokens per minute, number of images, prompts that cost more than is left.
         """
     @property
     def status(self, /) -> int | None:
@@ -813,17 +814,18 @@ def classify_error(
     """
     What an error of a provider means, and the numbers in it.
 
-    `error` can be an exception of any library (`openai`, `anthropic`, Google, `botocore`, `litellm`, `httpx`, `langchain`,
-    `pydantic-ai`: known by their attributes and the names of their classes, none is imported), with its causes; a body as
-    dict, JSON or text; an event of a stream, whole or in part; or a response that came and was cut (`finish_reason`,
-    `stop_reason`). Wrappings do not matter: JSON in JSON, Python's `repr`, the words that gateways put in front.
+    `error` can be an exception of any library (`openai`, `anthropic`, Google, `botocore`, `litellm`, `httpx`,
+    `langchain`, `pydantic-ai`: known by their attributes and the names of their classes, none is imported), with its
+    causes; a body as dict, JSON or text; an event of a stream, whole or in part; or a response that came and was cut
+    (`finish_reason`, `stop_reason`). Wrappings do not matter: JSON in JSON, Python's `repr`, the words that gateways
+    put in front.
 
-    `status` is that of the HTTP response, if it is known and not in `error`. `provider` ("zhipu", "minimax", "fastchat")
-    matters for codes that are mere numbers.
+    `status` is that of the HTTP response, if it is known and not in `error`. `provider` ("zhipu", "minimax",
+    "fastchat") matters for codes that are mere numbers.
 
     With `context_window` and `estimated_tokens` (of the request) more can be decided: whether a refusal without words
-    (`400 status code (no body)`) is an overflow, which it is from 80 % of the window on, and whether an answer was made of a
-    prompt that the server had cut.
+    (`400 status code (no body)`) is an overflow, which it is from 80 % of the window on, and whether an answer was made
+    of a prompt that the server had cut.
 
     Never raises, whatever the attributes of `error` do, but for wrong types of the other parameters (`TypeError`,
     `ValueError`). Bounded in depth and size: at most a megabyte of a text is read.

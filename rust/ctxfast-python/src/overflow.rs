@@ -1,5 +1,5 @@
-//! Errors as Python has them: exceptions of any library, known by their attributes and the names of their classes, bodies,
-//! responses, texts. What is found is handed to `ctxfast::overflow`, which decides.
+//! Errors as Python has them: exceptions of any library, known by their attributes and the names of their classes,
+//! bodies, responses, texts. What is found is handed to `ctxfast::overflow`, which decides.
 //!
 //! Nothing here trusts an attribute: it can be missing, be a method, or raise.
 
@@ -22,17 +22,18 @@ const MOST_BASES: usize = 16;
 
 /// What an error of a provider means, and the numbers in it.
 ///
-/// `error` can be an exception of any library (`openai`, `anthropic`, Google, `botocore`, `litellm`, `httpx`, `langchain`,
-/// `pydantic-ai`: known by their attributes and the names of their classes, none is imported), with its causes; a body as
-/// dict, JSON or text; an event of a stream, whole or in part; or a response that came and was cut (`finish_reason`,
-/// `stop_reason`). Wrappings do not matter: JSON in JSON, Python's `repr`, the words that gateways put in front.
+/// `error` can be an exception of any library (`openai`, `anthropic`, Google, `botocore`, `litellm`, `httpx`,
+/// `langchain`, `pydantic-ai`: known by their attributes and the names of their classes, none is imported), with its
+/// causes; a body as dict, JSON or text; an event of a stream, whole or in part; or a response that came and was cut
+/// (`finish_reason`, `stop_reason`). Wrappings do not matter: JSON in JSON, Python's `repr`, the words that gateways
+/// put in front.
 ///
-/// `status` is that of the HTTP response, if it is known and not in `error`. `provider` ("zhipu", "minimax", "fastchat")
-/// matters for codes that are mere numbers.
+/// `status` is that of the HTTP response, if it is known and not in `error`. `provider` ("zhipu", "minimax",
+/// "fastchat") matters for codes that are mere numbers.
 ///
 /// With `context_window` and `estimated_tokens` (of the request) more can be decided: whether a refusal without words
-/// (`400 status code (no body)`) is an overflow, which it is from 80 % of the window on, and whether an answer was made of a
-/// prompt that the server had cut.
+/// (`400 status code (no body)`) is an overflow, which it is from 80 % of the window on, and whether an answer was made
+/// of a prompt that the server had cut.
 ///
 /// Never raises, whatever the attributes of `error` do, but for wrong types of the other parameters (`TypeError`,
 /// `ValueError`). Bounded in depth and size: at most a megabyte of a text is read.
@@ -421,7 +422,8 @@ impl ErrorInfo {
         self.verdict.window
     }
 
-    /// Tokens that the provider compared with the limit: prompt and output, where it counts both. It can be a lower bound.
+    /// Tokens that the provider compared with the limit: prompt and output, where it counts both. It can be a lower
+    /// bound.
     #[getter]
     fn requested_tokens(&self) -> Option<u64> {
         self.verdict.requested
@@ -445,15 +447,15 @@ impl ErrorInfo {
         self.verdict.limit
     }
 
-    /// Whether a smaller prompt mends it. True for overflows and payloads, and for what a single request can pass: tokens per
-    /// minute, number of images, prompts that cost more than is left.
+    /// Whether a smaller prompt mends it. True for overflows and payloads, and for what a single request can pass:
+    /// tokens per minute, number of images, prompts that cost more than is left.
     #[getter]
     fn shrink_helps(&self) -> bool {
         self.verdict.shrink_helps
     }
 
-    /// When to try again: after the prompt was made smaller (`shrink`), later (`wait`), after something else in the request
-    /// was changed (`change`: `max_tokens`, images, pairs), or not by itself (`no`).
+    /// When to try again: after the prompt was made smaller (`shrink`), later (`wait`), after something else in the
+    /// request was changed (`change`: `max_tokens`, images, pairs), or not by itself (`no`).
     #[getter]
     fn retry(&self) -> &'static str {
         self.verdict.retry.name()
@@ -465,8 +467,8 @@ impl ErrorInfo {
         self.verdict.retry_after
     }
 
-    /// Whether it may be an overflow all the same, for nothing was said (`400 status code (no body)`). Your own count of the
-    /// request decides: pass it as `estimated_tokens`, with `context_window`.
+    /// Whether it may be an overflow all the same, for nothing was said (`400 status code (no body)`). Your own count
+    /// of the request decides: pass it as `estimated_tokens`, with `context_window`.
     #[getter]
     fn maybe_overflow(&self) -> bool {
         self.verdict.maybe_overflow

@@ -1,9 +1,9 @@
 //! What a provider's "no" means: does the prompt not fit, and what are the numbers, or is it something else?
 //!
-//! Three steps: [`Signals`] collects what an error says, whatever it is wrapped in (`signals`, `read`); its sentences are
-//! searched for words (`words`), and [`Signals::classify`] decides. Order matters, for the words are alike: rate limits,
-//! quotas, limits of the output, of images and of bytes also speak of tokens that exceed a maximum. So vetoes come before
-//! error codes, codes before wording. Numbers are read last (`numbers`).
+//! Three steps: [`Signals`] collects what an error says, whatever it is wrapped in (`signals`, `read`); its sentences
+//! are searched for words (`words`), and [`Signals::classify`] decides. Order matters, for the words are alike: rate
+//! limits, quotas, limits of the output, of images and of bytes also speak of tokens that exceed a maximum. So vetoes
+//! come before error codes, codes before wording. Numbers are read last (`numbers`).
 
 mod numbers;
 mod read;
