@@ -1,5 +1,6 @@
 //! Old tool outputs as stubs: reads the list, lets the core decide, writes a new one.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, VecDeque};
 
 use ctxfast::pairs::{End, Pairs};
@@ -99,8 +100,8 @@ pub(crate) fn prune_tool_outputs<'py>(
     let previous = previous.map(earlier).transpose()?;
     let save = store.map(save_of).transpose()?;
     let save = save.as_ref();
-    let default = TokenCounter::default();
-    let counter = counter.map_or(&default, |counter| counter.get());
+    let default = LazyCell::new(TokenCounter::default);
+    let counter = counter.map_or_else(|| &*default, |counter| counter.get());
 
     // a copy: nobody else changes it while counters and stores run
     let messages = Items::of_messages(messages)?.to_list();

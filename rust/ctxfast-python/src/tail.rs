@@ -1,5 +1,7 @@
 //! The fresh tail of a list of messages.
 
+use std::cell::LazyCell;
+
 use ctxfast::conversation::Conversation;
 use ctxfast::part::Role;
 use ctxfast::tail::{Limits, Tail, select};
@@ -66,8 +68,8 @@ pub(crate) fn select_fresh_tail<'py>(
         let message = format!("max_tokens: expected at least the budget of {budget}, got {max_tokens}");
         return Err(budget_error(py, message));
     }
-    let default = TokenCounter::default();
-    let counter = counter.map_or(&default, |counter| counter.get());
+    let default = LazyCell::new(TokenCounter::default);
+    let counter = counter.map_or_else(|| &*default, |counter| counter.get());
 
     let items = Items::of_messages(messages)?;
     let mut conversation = Messages { items: &items, count: items.len(), counter };
