@@ -14,6 +14,7 @@ from typing import Any
 
 import ctxfast
 from ctxfast.logs import READERS, Log, load
+from ctxfast.models import not_in_table
 from ctxfast.report import Overview, describe, printable
 
 __all__ = ["main"]
@@ -89,8 +90,7 @@ def report(options: argparse.Namespace) -> str:
     if options.model is not None:
         model = ctxfast.model_info(options.model)
         if not model.known:
-            nearest = ", ".join(model.nearest) or "none"
-            raise ValueError(f"model: {model.name!r} is not in the table; nearest: {nearest}")
+            raise ValueError(not_in_table(model))
         counter, window = ctxfast.TokenCounter.for_model(model), model.context_window or window
     described = describe(messages, counter=counter, window=options.window or window)
     if options.json:

@@ -358,9 +358,13 @@ def _warn_unknown(info: ModelInfo) -> None:
 @lru_cache(maxsize=256)
 def _unknown(info: ModelInfo) -> str:
     times = "" if info.scale == 1 else f" times {info.scale:g}"
+    return not_in_table(info, f", its tokens are taken for {info.family}{times}")
+
+
+def not_in_table(info: ModelInfo, consequence: str = "") -> str:
+    """That a name is not known, what follows from it, and the nearest that are."""
     name = info.name if len(info.name) <= 80 else f"{info.name[:79]}…"
-    nearest = ", ".join(info.nearest) or "none"
-    return f"model: {name!r} is not in the table, its tokens are taken for {info.family}{times}; nearest: {nearest}"
+    return f"model: {name!r} is not in the table{consequence}; nearest: {', '.join(info.nearest) or 'none'}"
 
 
 def _check_type(name: str, value: object, of: type) -> None:

@@ -195,8 +195,9 @@ impl TokenCounter {
     /// package, never from the network; `model_info(name)` shows it.
     ///
     /// A name that is not in the table gives an `UnknownModelWarning`, which lists similar names (not if it comes as
-    /// `model_info(name)`). It is counted like the newest models of its maker if the name says who that is; otherwise as `o200k` if it
-    /// is OpenAI-compatible (`openai/...`, `azure/...`), else as 1.2 times `deepseek_v3`, the most central family.
+    /// `model_info(name)`). It is counted like the newest models of its maker if the name says who that is; otherwise as
+    /// `o200k` if it is OpenAI-compatible (`openai/...`, `azure/...`), else as 1.2 times `deepseek_v3`, the most central
+    /// family.
     ///
     /// Images, PDFs and sound cost what the provider says for their size in pixels, pages or seconds, which is read from
     /// their headers; an image that is not in the message (a URL, an id) counts as a screenshot of 1,920 x 1,080.
