@@ -28,7 +28,7 @@ ITEMS = {"Report": "Edit", "RepairReport": "Fix"}
 # The texts that some properties can be.
 WORDS = {
     "Edit.kind": "'read', 'edit', 'command', 'search', 'list', 'web', 'agent', 'other'",
-    "Edit.reason": "'aged', 'covered', 'edited', 'error'",
+    "Edit.reason": "'aged', 'covered', 'edited', 'error', 'clamped'",
     "Report.blocked_by": "'protected_turns', 'protected_tokens', 'protected_steps', 'prune_threshold', "
     "'trigger_tokens', 'kept'",
     "ErrorInfo.kind": "'context_overflow', 'payload_too_large', 'rate_limit', 'output_cap', 'media_limit', "

@@ -13,6 +13,7 @@ mod memory;
 mod mend;
 mod model;
 mod numbers;
+mod outputs;
 mod overflow;
 mod policy;
 mod prune;

@@ -59,7 +59,7 @@ impl Edit {
     }
 
     /// Why: `aged`; `covered` by a later read; of a file that was `edited` later; an `error` that was made up for, or one
-    /// of too many.
+    /// of too many. Of `fit_messages` alone: `clamped`, only its ends stay.
     #[getter]
     fn reason(&self) -> &'static str {
         self.reason.name()

@@ -56,20 +56,35 @@ pub(crate) fn repair(
     provider: Option<&str>,
     strict_predecessor: bool,
 ) -> PyResult<Repaired> {
+    if strict_predecessor {
+        let messages = Items::of_messages(messages)?.to_list();
+        let mut inspector = Inspector::default();
+        read(&messages, &mut inspector)?;
+        rules(form, provider, &inspector.facts)?;
+        return as_picoclaw(&messages, &inspector.transcript);
+    }
+    mended(messages, form, provider).map(|(repaired, _)| repaired)
+}
+
+/// A list as a provider accepts it, always a new one, and the form in which it is written.
+pub(crate) fn mended(
+    messages: &Bound<'_, PyAny>,
+    form: &str,
+    provider: Option<&str>,
+) -> PyResult<(Repaired, Form)> {
     // a copy: nobody else changes it meanwhile
     let messages = Items::of_messages(messages)?.to_list();
     let mut inspector = Inspector::default();
     let forms = read(&messages, &mut inspector)?;
     let (form, strict) = rules(form, provider, &inspector.facts)?;
-    if strict_predecessor {
-        return as_picoclaw(&messages, &inspector.transcript);
-    }
     let problems = inspector.check(form, strict);
-    if problems.iter().all(|problem| problem.code == Code::NoUserMessage) {
+    let repaired = if problems.iter().all(|problem| problem.code == Code::NoUserMessage) {
         let fixes = problems.into_iter().map(left).collect();
-        return repaired(messages, &inspector.transcript, fixes);
-    }
-    mend(&messages, &inspector, &forms, form, strict)
+        repaired(messages, &inspector.transcript, fixes)
+    } else {
+        mend(&messages, &inspector, &forms, form, strict)
+    };
+    Ok((repaired?, form))
 }
 
 /// What the messages are, and in which forms they are written.

@@ -29,6 +29,7 @@ pub mod budget;
 pub mod conversation;
 mod dispatch;
 pub mod estimate;
+pub mod fit;
 pub mod flat;
 pub mod json;
 pub mod ledger;

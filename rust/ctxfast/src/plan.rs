@@ -41,10 +41,12 @@ pub enum Reason {
     Edited,
     /// An error that was made up for, or one of too many.
     Error,
+    /// It is huge: only its ends stay.
+    Clamped,
 }
 
 impl Reason {
-    const ALL: [Reason; 4] = [Reason::Aged, Reason::Covered, Reason::Edited, Reason::Error];
+    const ALL: [Reason; 5] = [Reason::Aged, Reason::Covered, Reason::Edited, Reason::Error, Reason::Clamped];
 
     /// The reason with a name.
     #[must_use]
@@ -60,6 +62,7 @@ impl Reason {
             Reason::Covered => "covered",
             Reason::Edited => "edited",
             Reason::Error => "error",
+            Reason::Clamped => "clamped",
         }
     }
 }

@@ -163,19 +163,43 @@ pub fn plan<S: Source>(
     tokens: &[u64],
     source: &mut S,
 ) -> Result<Plan, S::Error> {
-    let mut planner = Planner {
-        rules,
-        timeline,
-        outputs,
-        tokens,
-        source,
-        facts: vec![None; outputs.len()],
-        released: Vec::new(),
-        unzoned: None,
-        index: None,
-        plain: HashMap::new(),
-    };
-    planner.plan()
+    Planner::new(rules, timeline, outputs, tokens, source).plan()
+}
+
+/// Decides where the list is too large: whether it pays is not asked. `relieve` is told which outputs can go with what
+/// that saves, and for all outputs how long the list must be until it is no longer protected; it says at which lengths of
+/// the list, ascending, all that was not protected went, and at which message the part begins that is still there.
+///
+/// # Errors
+/// The source could not read an output.
+pub fn plan_under_pressure<S: Source>(
+    rules: &Rules,
+    timeline: &Timeline,
+    outputs: &[Output],
+    tokens: &[u64],
+    source: &mut S,
+    relieve: impl FnOnce(&[(usize, u64)], &[usize]) -> (Vec<usize>, usize),
+) -> Result<Vec<Replacement>, S::Error> {
+    let mut planner = Planner::new(rules, timeline, outputs, tokens, source);
+    planner.released = planner.release(Guards::All)?;
+    let large = planner.large()?;
+    let aged = released_of(&large, &planner.released);
+    let starters = planner.starters(&aged, &aged)?;
+    let (lengths, start) = relieve(&starters, &planner.released);
+    // what is gone is not replaced
+    let mut taken: Vec<bool> = outputs.iter().map(|output| output.message < start).collect();
+    let (mut replacements, mut rest) = (Vec::new(), starters.as_slice());
+    for time in lengths {
+        let old = |&(number, _): &(usize, u64)| planner.released.get(number).is_some_and(|&at| at <= time);
+        let (members, later) = rest.split_at(rest.partition_point(old));
+        rest = later;
+        if time > start {
+            let batch = Batch { members: members.iter().map(|&(number, _)| number).collect(), time };
+            planner.take_batch(&batch, &mut taken, &mut replacements)?;
+        }
+    }
+    replacements.sort_unstable_by_key(|replacement| replacement.output);
+    Ok(replacements)
 }
 
 /// Outputs that are replaced together, and how long the list was when that was decided.
@@ -212,7 +236,19 @@ struct Planner<'a, S> {
     plain: HashMap<usize, Stub>,
 }
 
-impl<S: Source> Planner<'_, S> {
+impl<'a, S: Source> Planner<'a, S> {
+    fn new(
+        rules: &'a Rules,
+        timeline: &'a Timeline,
+        outputs: &'a [Output],
+        tokens: &'a [u64],
+        source: &'a mut S,
+    ) -> Self {
+        let facts = vec![None; outputs.len()];
+        let (released, plain) = (Vec::new(), HashMap::new());
+        Self { rules, timeline, outputs, tokens, source, facts, released, unzoned: None, index: None, plain }
+    }
+
     fn plan(&mut self) -> Result<Plan, S::Error> {
         let mut plan = Plan { rereads: self.rereads()?, ..Plan::default() };
         let least = self.rules.min_saved.max(1);
@@ -223,12 +259,7 @@ impl<S: Source> Planner<'_, S> {
         }
         self.released = self.release(Guards::All)?;
         let n = self.tokens.len();
-        let mut large = Vec::new();
-        for (number, output) in self.outputs.iter().enumerate() {
-            if output.tokens >= least && !self.is_stub(number)? {
-                large.push(number);
-            }
-        }
+        let large = self.large()?;
         let aged = released_of(&large, &self.released);
         let reach = self.reach(&large, &aged)?;
         let mut starters = None;
@@ -245,6 +276,17 @@ impl<S: Source> Planner<'_, S> {
             plan.blocked_by = self.block(&large, &aged, starters)?;
         }
         Ok(plan)
+    }
+
+    /// Outputs that are large enough to be replaced, and are no stubs.
+    fn large(&mut self) -> Result<Vec<usize>, S::Error> {
+        let (least, mut large) = (self.rules.min_saved.max(1), Vec::new());
+        for (number, output) in self.outputs.iter().enumerate() {
+            if output.tokens >= least && !self.is_stub(number)? {
+                large.push(number);
+            }
+        }
+        Ok(large)
     }
 
     /// For each output how long the list must be until it is no longer protected.
