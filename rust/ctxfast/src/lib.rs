@@ -8,7 +8,7 @@
 //! 2. **plan**: pure functions on those small tables: what belongs together ([`steps`]), which newest part fits a
 //!    budget ([`tail`]), what a provider would refuse ([`validate`]) and how that is mended ([`repair`]), which old tool
 //!    outputs go ([`prune`], by what [`tools`] know of a call) and what stays of them
-//!    ([`stub`]);
+//!    ([`stub`]), where a long output is cut ([`truncate`]);
 //! 3. **apply**: somebody writes the result back.
 //!
 //! What a text costs is asked of a counter: [`flat`], so many characters a token, or [`estimate`], by the characters and
@@ -48,4 +48,5 @@ pub mod tail;
 pub mod text;
 pub mod tools;
 pub mod transcript;
+pub mod truncate;
 pub mod validate;

@@ -60,6 +60,17 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// The code points, from the start or from the end.
+    #[must_use]
+    pub fn points(self) -> Points<'a> {
+        match self {
+            Text::Ucs1(units) => Points::Ucs1(units.iter()),
+            Text::Ucs2(units) => Points::Ucs2(units.iter()),
+            Text::Ucs4(units) => Points::Ucs4(units.iter()),
+            Text::Utf8(text) => Points::Utf8(text.chars()),
+        }
+    }
+
     /// Whether there is nothing but white space, as Python's `str.strip` sees it.
     #[must_use]
     pub fn is_blank(self) -> bool {
@@ -230,6 +241,45 @@ impl<'a> Text<'a> {
                 let (start, end) = (at(range.start), at(range.end));
                 Text::Utf8(text.get(start.min(end)..end).unwrap_or_default())
             }
+        }
+    }
+}
+
+/// The code points of a text, from the start or from the end.
+#[derive(Clone, Debug)]
+pub enum Points<'a> {
+    /// Of one byte a character.
+    Ucs1(std::slice::Iter<'a, u8>),
+    /// Of two bytes a character.
+    Ucs2(std::slice::Iter<'a, u16>),
+    /// Of four bytes a character.
+    Ucs4(std::slice::Iter<'a, u32>),
+    /// Of a Rust string.
+    Utf8(std::str::Chars<'a>),
+}
+
+impl Iterator for Points<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        match self {
+            Points::Ucs1(units) => units.next().map(|&unit| unit.into()),
+            Points::Ucs2(units) => units.next().map(|&unit| unit.into()),
+            Points::Ucs4(units) => units.next().copied(),
+            Points::Utf8(chars) => chars.next().map(u32::from),
+        }
+    }
+}
+
+impl DoubleEndedIterator for Points<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<u32> {
+        match self {
+            Points::Ucs1(units) => units.next_back().map(|&unit| unit.into()),
+            Points::Ucs2(units) => units.next_back().map(|&unit| unit.into()),
+            Points::Ucs4(units) => units.next_back().copied(),
+            Points::Utf8(chars) => chars.next_back().map(u32::from),
         }
     }
 }
