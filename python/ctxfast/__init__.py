@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from ctxfast.anchor import UsageAnchor
     from ctxfast.budget import ContextBudget, Level
     from ctxfast.counting import EstimatorConfig
+    from ctxfast.fitting import Dropped, FitReport, Fitted, fit_messages
     from ctxfast.models import ModelInfo, model_info
-    from ctxfast.policy import PrunePolicy
+    from ctxfast.policy import FitPolicy, PrunePolicy
     from ctxfast.reasons import CompactReason
     from ctxfast.usage import Usage
 
@@ -57,9 +58,13 @@ __all__ = [
     "ContextBudget",
     "ContextOverflowError",
     "CtxfastError",
+    "Dropped",
     "Edit",
     "ErrorInfo",
     "EstimatorConfig",
+    "FitPolicy",
+    "FitReport",
+    "Fitted",
     "Fix",
     "FreshTail",
     "Level",
@@ -83,6 +88,7 @@ __all__ = [
     "classify_error",
     "count_tokens",
     "find_safe_cut",
+    "fit_messages",
     "fresh_tail_budget",
     "model_info",
     "prune_tool_outputs",
@@ -107,12 +113,17 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
     _LATER = {
         "CompactReason": "reasons",
         "ContextBudget": "budget",
+        "Dropped": "fitting",
         "EstimatorConfig": "counting",
+        "FitPolicy": "policy",
+        "FitReport": "fitting",
+        "Fitted": "fitting",
         "Level": "budget",
         "ModelInfo": "models",
         "PrunePolicy": "policy",
         "Usage": "usage",
         "UsageAnchor": "anchor",
+        "fit_messages": "fitting",
         "model_info": "models",
     }
 

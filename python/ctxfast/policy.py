@@ -1,13 +1,15 @@
-"""What pruning keeps and when it pays: `PrunePolicy`, plain data, with presets. `CachePrices` is what a token costs."""
+"""What pruning keeps and when it pays: `PrunePolicy`, plain data, with presets. `CachePrices` is what a token costs.
+
+`FitPolicy` is what `fit_messages` keeps beside that."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from ctxfast._core import CachePrices, tool_kinds
 
-__all__ = ["TOOL_KINDS", "CachePrices", "PrunePolicy", "SupportsSave"]
+__all__ = ["TOOL_KINDS", "CachePrices", "FitPolicy", "PrunePolicy", "SupportsSave"]
 
 TOOL_KINDS: tuple[tuple[str, str], ...] = tuple(tool_kinds())
 """Patterns of tools' names and what kind of tool they are; the first that matches counts, and else it is "other"."""
@@ -215,6 +217,28 @@ class PrunePolicy:
             keep_paths=(),
             stub=_CLEARED,
         )
+
+
+@dataclass(frozen=True)
+class FitPolicy:
+    """What `fit_messages` keeps. Frozen, hashable, plain data. Raises `TypeError` for what is no policy or flag."""
+
+    prune: PrunePolicy = field(default_factory=PrunePolicy)
+    """Which old tool outputs go first, and how many of the newest steps are the last to go. When it pays is not asked:
+    `prune_threshold`, `batch`, `trigger_tokens`, `min_batch` and `horizon_share` say nothing here."""
+    pin_first: bool = True
+    """The first user message stays if it has at most 10 % of the budget: most sessions begin with what they are about."""
+    clamp_user: bool = False
+    """Where nothing else is left to go, what users say is cut like a tool output, the largest message first. By default
+    that is a `CannotFitError`."""
+
+    def __post_init__(self) -> None:
+        """Reject what cannot be meant."""
+        if not isinstance(self.prune, PrunePolicy):
+            raise TypeError(f"prune: expected a PrunePolicy, got `{type(self.prune).__name__}`")
+        for name in ("pin_first", "clamp_user"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}: expected True or False, got {getattr(self, name)!r}")
 
 
 def _check_texts(name: str, texts: tuple[str, ...]) -> None:

@@ -549,8 +549,33 @@ impl TokenCounter {
         }
     }
 
+    /// A sum as the count of a request, without safety.
+    pub(crate) fn exact_total(&self, sum: u64) -> u64 {
+        match &self.rule {
+            Rule::PerText(per_text) if sum > 0 => sum + per_text.overheads.request,
+            _ => sum,
+        }
+    }
+
+    /// The largest sum that is not above `limit` as the count of a request, without safety.
+    pub(crate) fn exact_sum_within(&self, limit: u64) -> u64 {
+        match &self.rule {
+            Rule::Flat(_) => limit,
+            Rule::PerText(per_text) => limit.saturating_sub(per_text.overheads.request),
+        }
+    }
+
+    /// Tokens of a system prompt that stands beside the messages.
+    pub(crate) fn system_sum(&self, system: Option<&Bound<'_, PyAny>>) -> Read<u64> {
+        let Some(system) = system else { return Ok(0) };
+        self.with_adder(|adder| {
+            adder.content(system).at_key("system")?;
+            Ok(adder.tokens(Frame::Message))
+        })
+    }
+
     /// Tokens of tool definitions.
-    fn tools_sum(&self, tools: Option<&Bound<'_, PyAny>>) -> Read<u64> {
+    pub(crate) fn tools_sum(&self, tools: Option<&Bound<'_, PyAny>>) -> Read<u64> {
         let Some(tools) = tools else { return Ok(0) };
         match &self.rule {
             Rule::Flat(flat) => {
@@ -571,7 +596,7 @@ impl TokenCounter {
     }
 
     /// The sum of a list of messages; more than `limit` may be any number above it.
-    fn messages_sum(&self, messages: &Bound<'_, PyAny>, limit: u64) -> Read<u64> {
+    pub(crate) fn messages_sum(&self, messages: &Bound<'_, PyAny>, limit: u64) -> Read<u64> {
         let messages = Items::of_messages(messages)?;
         let mut total = 0;
         if let (Rule::Flat(flat), u64::MAX) = (&self.rule, limit) {
@@ -629,12 +654,7 @@ impl TokenCounter {
             return Err(Error::wrong_value("a request with `messages`", "none".to_owned())).at_key("request");
         };
         let mut sum = self.messages_sum(messages, u64::MAX)? + self.tools_sum(fields.tools.as_ref())?;
-        if let Some(system) = &fields.system {
-            sum += self.with_adder(|adder| {
-                adder.content(system).at_key("system").at_key("request")?;
-                Ok(adder.tokens(Frame::Message))
-            })?;
-        }
+        sum += self.system_sum(fields.system.as_ref()).at_key("request")?;
         Ok(self.total(sum))
     }
 

@@ -145,6 +145,21 @@ pub(crate) fn budget_error(py: Python<'_>, message: String) -> PyErr {
     error_class(py, "BudgetError").map_or_else(|error| error, |class| PyErr::from_type(class, (message,)))
 }
 
+/// What must stay is larger than the budget. Numbers are tokens; `place` says where the largest thing is.
+#[cold]
+pub(crate) fn cannot_fit_error(
+    py: Python<'_>,
+    budget: u64,
+    pinned: u64,
+    needed: u64,
+    place: &str,
+    largest: u64,
+) -> PyErr {
+    let largest = format!("{place}: {largest} tokens");
+    let arguments = (budget, pinned, needed, largest);
+    error_class(py, "CannotFitError").map_or_else(|error| error, |class| PyErr::from_type(class, arguments))
+}
+
 /// A parameter of the wrong type.
 #[cold]
 pub(crate) fn parameter_type_error(name: &str, expected: &str, got: &Bound<'_, PyAny>) -> PyErr {

@@ -7,6 +7,7 @@ mod adders;
 mod convert;
 mod counter;
 mod errors;
+mod fit;
 mod ledger;
 mod made;
 mod memory;
@@ -31,6 +32,8 @@ mod write;
 mod _core {
     #[pymodule_export]
     use crate::counter::{TokenCounter, count_tokens, estimator_table};
+    #[pymodule_export]
+    use crate::fit::fit;
     #[pymodule_export]
     use crate::ledger::{TokenLedger, restore_ledger};
     #[pymodule_export]

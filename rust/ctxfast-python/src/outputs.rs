@@ -1,14 +1,16 @@
 //! The tool outputs of a list, read when the core asks for them, and what is written in their place.
 
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 use ctxfast::pairs::{End, Pairs};
 use ctxfast::part::Kind as Piece;
-use ctxfast::plan::{Facts, Replacement, Stub};
+use ctxfast::plan::{Facts, Reason, Replacement, Stub};
 use ctxfast::prune::{Output, Source};
 use ctxfast::stub::{LONGEST_ID, Old, Remark, is_stub, stub, with_id};
 use ctxfast::tools::{Arguments, Call, Tool, begins_as_failure, exit_code, members_of};
 use ctxfast::transcript::{Kind, Transcript};
+use ctxfast::truncate::{Keep, Limits, Saved, Totals, cut_known, marker};
 use memchr::memchr;
 use memchr::memmem::{Finder, find};
 use pyo3::exceptions::PyValueError;
@@ -25,11 +27,35 @@ use crate::read::json::{self, Keys};
 use crate::read::{self, Called, Items, Visit, fields};
 use crate::write;
 
-/// The method of a store that saves.
-pub(crate) fn save_of<'py>(store: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    match store.getattr_opt(intern!(store.py(), "save"))? {
-        Some(save) if save.is_callable() => Ok(save),
-        _ => Err(parameter_type_error("store", "something with a method save(text) -> id", store)),
+/// Something that keeps texts.
+pub(crate) struct Store<'py> {
+    save: Bound<'py, PyAny>,
+}
+
+impl<'py> Store<'py> {
+    /// By its method `save(text) -> id`.
+    pub(crate) fn new(store: &Bound<'py, PyAny>) -> PyResult<Self> {
+        match store.getattr_opt(intern!(store.py(), "save"))? {
+            Some(save) if save.is_callable() => Ok(Self { save }),
+            _ => Err(parameter_type_error("store", "something with a method save(text) -> id", store)),
+        }
+    }
+
+    /// Saves a text; gives its id.
+    pub(crate) fn save(&self, text: Bound<'py, PyString>) -> Read<String> {
+        let id = self.save.call1((text,))?;
+        let Ok(id) = id.cast::<PyString>() else {
+            return Err(parameter_type_error("store", "save to give an id as a text", &id).into());
+        };
+        let is_printable =
+            |point: u32| char::from_u32(point).is_some_and(|char| matches!(char, ' '..='~' | '\u{a1}'..));
+        let mut is_id = (1..=LONGEST_ID).contains(&chars(id));
+        view(id).each_point(|point| is_id &= is_printable(point));
+        if is_id {
+            return Ok(view(id).to_well_formed());
+        }
+        let message = format!("store: expected save to give an id of 1 to {LONGEST_ID} printable characters");
+        Err(PyValueError::new_err(message).into())
     }
 }
 
@@ -142,6 +168,8 @@ pub(crate) struct Reader<'a, 'py> {
     named: HashMap<String, Named>,
     /// The path that was sought last.
     sought: Option<(String, Finder<'static>)>,
+    /// The ids of outputs that were saved.
+    saved: HashMap<usize, String>,
 }
 
 /// What the policy says of a tool's name.
@@ -179,6 +207,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             fixed: None,
             named: HashMap::new(),
             sought: None,
+            saved: HashMap::new(),
         }
     }
 
@@ -307,14 +336,11 @@ impl<'a, 'py> Reader<'a, 'py> {
         &mut self,
         replacement: Replacement,
         outputs: &[Output],
-        save: Option<&Bound<'py, PyAny>>,
+        store: Option<&Store<'py>>,
     ) -> Read<Option<Edit>> {
         let Replacement { output, reason, facts, mut stub } = replacement;
         let before = outputs.get(output).map_or(0, |output| output.tokens);
-        let stored = match save {
-            Some(save) => Some(self.save(output, save)?),
-            None => None,
-        };
+        let stored = self.save(output, store)?;
         if let (Some(id), None) = (&stored, &self.policy.stub) {
             let counter = self.counter;
             let content = self.content(output)?;
@@ -326,10 +352,16 @@ impl<'a, 'py> Reader<'a, 'py> {
                 return Ok(None);
             }
         }
+        self.noted(Replacement { output, reason, facts, stub }, before, stored).map(Some)
+    }
+
+    /// What is said of a replacement.
+    fn noted(&mut self, replacement: Replacement, before: u64, stored: Option<String>) -> Read<Edit> {
+        let Replacement { output, reason, facts, stub } = replacement;
         let call_id = self.call_id(output);
         let (index, place) = self.places.get(output).copied().unwrap_or_default();
         let content = self.content(output)?;
-        Ok(Some(Edit {
+        Ok(Edit {
             index,
             place,
             call_id,
@@ -343,10 +375,41 @@ impl<'a, 'py> Reader<'a, 'py> {
             characters: chars(&content.text),
             sample: content.sample(),
             stored,
-        }))
+        })
     }
 
-    fn save(&mut self, output: usize, save: &Bound<'py, PyAny>) -> Read<String> {
+    /// Cuts an output down to so many tokens, and says what is left; nothing if that saves nothing.
+    pub(crate) fn clamp(
+        &mut self,
+        output: usize,
+        tokens: u64,
+        outputs: &[Output],
+        store: Option<&Store<'py>>,
+    ) -> Read<Option<Edit>> {
+        let before = outputs.get(output).map_or(0, |output| output.tokens);
+        let (facts, stored) = (self.facts(output)?, self.save(output, store)?);
+        let counter = self.counter;
+        let content = self.content(output)?;
+        let text = ends(counter, content, before, tokens, Keep::of(facts.call.kind), stored.as_deref())?;
+        let after = counter.output_tokens(content.text.py(), &text)?;
+        if after >= before || !content.is_longer_than(&text) {
+            return Ok(None);
+        }
+        let edit = Replacement {
+            output,
+            reason: Reason::Clamped,
+            facts: Rc::new(facts),
+            stub: Stub { text, tokens: after, shorter: true },
+        };
+        self.noted(edit, before, stored).map(Some)
+    }
+
+    /// Saves an output, if there is a store; once.
+    fn save(&mut self, output: usize, store: Option<&Store<'py>>) -> Read<Option<String>> {
+        let Some(store) = store else { return Ok(None) };
+        if let Some(id) = self.saved.get(&output) {
+            return Ok(Some(id.clone()));
+        }
         let holder = &self.content(output)?.holder;
         let py = holder.py();
         let text = match fields::get(holder, intern!(py, "content"))?.map(Bound::cast_into::<PyString>) {
@@ -354,19 +417,9 @@ impl<'a, 'py> Reader<'a, 'py> {
             Some(Err(other)) => json::text(&other.into_inner(), Keys::All)?.0,
             None => PyString::new(py, ""),
         };
-        let id = save.call1((text,))?;
-        let Ok(id) = id.cast::<PyString>() else {
-            return Err(parameter_type_error("store", "save to give an id as a text", &id).into());
-        };
-        let is_printable =
-            |point: u32| char::from_u32(point).is_some_and(|char| matches!(char, ' '..='~' | '\u{a1}'..));
-        let mut is_id = (1..=LONGEST_ID).contains(&chars(id));
-        view(id).each_point(|point| is_id &= is_printable(point));
-        if is_id {
-            return Ok(view(id).to_well_formed());
-        }
-        let message = format!("store: expected save to give an id of 1 to {LONGEST_ID} printable characters");
-        Err(PyValueError::new_err(message).into())
+        let id = store.save(text)?;
+        self.saved.insert(output, id.clone());
+        Ok(Some(id))
     }
 
     /// Writes the stubs into `messages`; returns the tokens of each message.
@@ -397,6 +450,49 @@ impl<'a, 'py> Reader<'a, 'py> {
         edits.retain(|(_, edit)| lost.binary_search(&edit.index).is_err());
         Ok(after)
     }
+}
+
+/// How often a shorter cut is tried.
+const CUTS: usize = 8;
+
+/// The ends of an output, with a line between them that says what is missing, within so many tokens; where that is too
+/// few for any of it, the line alone.
+fn ends(
+    counter: &TokenCounter,
+    content: &Content<'_>,
+    whole: u64,
+    tokens: u64,
+    keep: Keep,
+    stored: Option<&str>,
+) -> Read<String> {
+    let (py, text) = (content.text.py(), view(&content.text));
+    let saved = stored.map_or(Saved::Not, Saved::As);
+    let totals = Totals::of(text);
+    let cut = |chars| {
+        let limits = Limits { chars, ..Limits::NONE };
+        let Some(cut) = cut_known(text, totals, limits, keep) else { return text.to_well_formed() };
+        let head = text.slice(0..cut.head).to_well_formed();
+        let tail = text.slice(totals.chars - cut.tail..totals.chars).to_well_formed();
+        let line = marker(cut.omitted_lines, cut.omitted_bytes, saved, "");
+        let parts = [head, line, tail];
+        parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
+    };
+    let mut room = tokens.saturating_sub(counter.output_tokens(py, &cut(0))?);
+    let share = |chars: usize, part: u64, all: u64| {
+        let share = chars as u128 * u128::from(part) / u128::from(all.max(1));
+        usize::try_from(share).unwrap_or(usize::MAX).min(chars)
+    };
+    let mut chars = share(totals.chars, room, whole);
+    for _ in 0..CUTS {
+        let text = cut(chars);
+        let found = counter.output_tokens(py, &text)?;
+        if found <= tokens {
+            return Ok(text);
+        }
+        room = room.saturating_sub(found - tokens);
+        chars = share(chars, room, room + (found - tokens));
+    }
+    Ok(cut(0))
 }
 
 /// Shares what a message saves among its edits: tokens are rounded once for each message, and the edits must add up.

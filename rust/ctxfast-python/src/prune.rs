@@ -9,7 +9,7 @@ use ctxfast::transcript::Kind;
 use pyo3::prelude::*;
 
 use crate::counter::TokenCounter;
-use crate::outputs::{List, Reader, save_of};
+use crate::outputs::{List, Reader, Store};
 use crate::policy::{Given, Policy, PricesOrNone};
 use crate::pruned::{Pruned, Report, earlier};
 use crate::read::Items;
@@ -85,8 +85,7 @@ pub(crate) fn prune_tool_outputs<'py>(
     let given = Given { protected_turns, prune_threshold, protected_tokens, protected_steps, budget, prices };
     let policy = Policy::new(policy, &given)?;
     let previous = previous.map(earlier).transpose()?;
-    let save = store.map(save_of).transpose()?;
-    let save = save.as_ref();
+    let store = store.map(Store::new).transpose()?;
     let default = LazyCell::new(TokenCounter::default);
     let counter = counter.map_or_else(|| &*default, |counter| counter.get());
 
@@ -111,7 +110,7 @@ pub(crate) fn prune_tool_outputs<'py>(
     let was_planned = !replacements.is_empty();
     for replacement in replacements {
         let output = replacement.output;
-        edits.extend(reader.edit(replacement, &outputs, save)?.map(|edit| (output, edit)));
+        edits.extend(reader.edit(replacement, &outputs, store.as_ref())?.map(|edit| (output, edit)));
     }
     edits.sort_unstable_by_key(|&(output, _)| output);
     if blocked_by.is_none() && was_planned && !edits.iter().any(|(_, edit)| edit.new) {

@@ -65,20 +65,7 @@ impl Edit {
         self.reason.name()
     }
 
-    fn __repr__(&self) -> String {
-        format!(
-            "Edit(index={}, call_id={:?}, tool={:?}, reason='{}', before={}, after={})",
-            self.index,
-            self.call_id,
-            self.tool,
-            self.reason.name(),
-            self.before,
-            self.after
-        )
-    }
-}
-
-impl Edit {
+    /// The same as plain data, fit for JSON.
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("index", self.index)?;
@@ -97,8 +84,11 @@ impl Edit {
         Ok(dict)
     }
 
-    fn from_dict(dict: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let get = |key: &str| dict.get_item(key);
+    /// That of which `as_dict` gave this. Raises `KeyError`, `TypeError` or `ValueError` for anything else.
+    #[staticmethod]
+    #[pyo3(signature = (data: "dict[str, Any]"))]
+    fn from_dict(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let get = |key: &str| data.get_item(key);
         let size = |key: &str| count(&get(key)?, key);
         let kind: String = get("kind")?.extract()?;
         let reason: String = get("reason")?.extract()?;
@@ -117,6 +107,23 @@ impl Edit {
             sample: get("sample")?.extract()?,
             stored: get("stored")?.extract()?,
         })
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.get_type::<Self>().getattr("from_dict")?;
+        Ok((restore, PyTuple::new(py, [self.as_dict(py)?])?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Edit(index={}, call_id={:?}, tool={:?}, reason='{}', before={}, after={})",
+            self.index,
+            self.call_id,
+            self.tool,
+            self.reason.name(),
+            self.before,
+            self.after
+        )
     }
 }
 

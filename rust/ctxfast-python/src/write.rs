@@ -87,6 +87,26 @@ fn with_text<'py>(content: &Bound<'py, PyAny>, text: &str) -> Read<Bound<'py, Py
     Ok(PyList::new(py, [part])?.into_any())
 }
 
+/// Two messages of one speaker as one: the parts of the first, then those of the second; the keys of both.
+pub(crate) fn as_one<'py>(first: &Bound<'py, PyAny>, second: &Bound<'py, PyAny>) -> Read<Bound<'py, PyAny>> {
+    let py = first.py();
+    let (one, parts) = (as_dict(second)?, PyList::empty(py));
+    one.update(as_dict(first)?.as_mapping())?;
+    for message in [first, second] {
+        let Some(content) = fields::get(message, intern!(py, "content"))? else { continue };
+        if let Some(items) = Items::of(&content) {
+            items.each(|part| Ok(parts.append(part)?))?;
+            continue;
+        }
+        let part = PyDict::new(py);
+        part.set_item(intern!(py, "type"), intern!(py, "text"))?;
+        part.set_item(intern!(py, "text"), content)?;
+        parts.append(part)?;
+    }
+    one.set_item(intern!(py, "content"), parts)?;
+    Ok(one.into_any())
+}
+
 /// What holds the tool results of a message: itself, or blocks of a user message.
 pub(crate) fn results<'py>(message: &Bound<'py, PyAny>) -> Read<Vec<Bound<'py, PyAny>>> {
     if read::role(message)? != Role::User {

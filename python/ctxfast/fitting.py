@@ -1,0 +1,213 @@
+"""Making a list of messages fit a budget without a model: `fit_messages`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from ctxfast import _core
+from ctxfast._core import Edit, RepairReport, TokenCounter
+from ctxfast.budget import ContextBudget
+from ctxfast.policy import FitPolicy, SupportsSave
+
+__all__ = ["Dropped", "FitReport", "Fitted", "fit_messages"]
+
+M = TypeVar("M")
+
+
+class Dropped(NamedTuple):
+    """Messages that are not in the new list: a user message, or a step with its results."""
+
+    start: int
+    """Index of the first one in the list that came in."""
+    stop: int
+    """Index behind the last one."""
+    kind: Literal["user", "step", "system", "other"]
+    tokens: int
+    text: str
+    """What users said in them and is not in the new list; empty if nothing."""
+    stored: str | None
+    """The id under which they have been saved as JSON, a list of messages, if there was a store."""
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What `fit_messages` has done. Numbers are tokens; indices are of the list that came in, once it was repaired."""
+
+    budget: int | None
+    """What there was for messages, system prompt and tools; `None`: not known."""
+    before: int
+    """Tokens of the request before, in the budget's measure: with the counter's safety for a number, without it for a
+    `ContextBudget`, as the provider counts where `used` said so."""
+    after: int
+    """And after: never above the budget."""
+    beside: int
+    """Of these `system` and `tools`, which stand beside the messages."""
+    repairs: RepairReport
+    """What was wrong with the list and is mended now (`repair`)."""
+    stubs: tuple[Edit, ...]
+    """Old tool outputs that are stubs now."""
+    dropped: tuple[Dropped, ...]
+    """Messages that are gone, oldest first."""
+    clamped: tuple[Edit, ...]
+    """Huge tool outputs of which only the ends are left."""
+    pinned: tuple[int, ...]
+    """Indices of user messages that stay although what followed them is gone: the first one, the one that opened the
+    turn, the task."""
+    earliest_changed_index: int | None
+    """Index of the first message that fitting has changed or dropped: up to here the provider's cache holds. `None`: it
+    holds whole, but for what was repaired."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the new list differs from the one that came in."""
+        return bool(self.stubs or self.dropped or self.clamped) or self.repairs.changed
+
+    @property
+    def saved(self) -> int:
+        """Tokens that are gone."""
+        return self.before - self.after
+
+    @property
+    def unknown_window(self) -> bool:
+        """The budget is not known: nothing but repairs was done."""
+        return self.budget is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain data, fit for JSON."""
+        return {
+            "changed": self.changed,
+            "saved": self.saved,
+            "unknown_window": self.unknown_window,
+            **vars(self),
+            "repairs": self.repairs.as_dict(),
+            "stubs": [edit.as_dict() for edit in self.stubs],
+            "dropped": [part._asdict() for part in self.dropped],
+            "clamped": [edit.as_dict() for edit in self.clamped],
+            "pinned": list(self.pinned),
+        }
+
+    def __str__(self) -> str:
+        """A few lines: what is gone, and what that saves."""
+        if self.unknown_window:
+            lines = [f"{self.before:,} tokens, the budget is not known: nothing was dropped"]
+        else:
+            lines = [f"{self.before:,} tokens before, {self.after:,} after, of {self.budget:,}"]
+        for what, edits in (("stubs for old tool outputs", self.stubs), ("outputs cut to their ends", self.clamped)):
+            if edits:
+                lines.append(f"{len(edits)} {what}: {sum(edit.before - edit.after for edit in edits):,} tokens")
+        if self.dropped:
+            steps = sum(part.kind == "step" for part in self.dropped)
+            users = sum(bool(part.text) for part in self.dropped)
+            gone = f"{steps} steps and {users} user messages dropped"
+            lines.append(f"{gone}: {sum(part.tokens for part in self.dropped):,} tokens")
+        if self.repairs.items:
+            lines.append(str(self.repairs))
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Fitted(Generic[M]):
+    """A list that fits, and what was done to get it."""
+
+    messages: list[M]
+    """A new list. Untouched messages are the same objects."""
+    report: FitReport
+
+
+def fit_messages(
+    messages: Sequence[M],
+    max_tokens: float | ContextBudget | None,
+    *,
+    system: object = None,
+    tools: Sequence[object] | None = None,
+    used: float | None = None,
+    low_water: float = 0.6,
+    form: Literal["auto", "openai", "anthropic"] = "auto",
+    provider: Literal["openai", "anthropic"] | None = None,
+    policy: FitPolicy | None = None,
+    counter: TokenCounter | None = None,
+    store: SupportsSave | None = None,
+) -> Fitted[M]:
+    """A list that fits, without a model: `validate` finds nothing in it, or an error says what does not fit.
+
+    `max_tokens` covers the messages, `system` (a system prompt that stands beside them, Anthropic's) and `tools`. A
+    `ContextBudget` means its `usable` tokens, and brings its own margin; a number is compared with what the counter says
+    with its safety. `None`, or a budget that is not `known`: nothing is decided in silence; the list is repaired, and
+    `report.unknown_window` says so. A list within the budget comes back as it is, in a new list.
+
+    Else, in this order, and no further than it is needed:
+
+    1. old tool outputs become stubs, with the protection of `prune_tool_outputs` but whether it pays or not;
+    2. if there is still more than `low_water` (0.6) of the room that system prompts and tools leave, the oldest messages
+       go, in whole steps with all their results, down to it. The newest steps stay (`policy.prune.protected_steps`, 3),
+       and if these alone are too large, the results that have more than a quarter of the room are cut to their ends,
+       so that the others can stay;
+    3. if that is not enough, the protected steps but for the newest one go;
+    4. the results of the newest step are cut to their ends, all to the same length;
+    5. `CannotFitError`, which names the largest thing. What users say is never cut (but see `policy.clamp_user`).
+
+    System messages at the start stay, and so does the task, which is the newest message in which a user says something;
+    the user message that opened the turn in which the cut is; and the first one, if it has at most 10 % of the budget.
+    In Anthropic's form users' messages that have become neighbours are written as one.
+
+    **Stable.** Whoever passes the full list before each request gets what went before again: the history is replayed,
+    request by request, and each time it had become too large it was brought down to `low_water`. So the provider's cache
+    holds between two such moments. Going on with the list that was given does the same.
+
+    `used` are the tokens that the provider has counted for this list (`UsageAnchor.predict`), if they are known: what it
+    counts beside what the counter sees (system prompts and tools that are not passed, errors of the estimate) then counts
+    here, in steps of 5 % of the budget, without safety. With a `store` all that goes is saved before:
+    stubs and cut outputs name the id, dropped steps have theirs in `report.dropped`.
+
+    Messages may be of either form, and mixed: `form` and `provider` are those of `repair`. Time is linear in the list.
+    Raises `CannotFitError`; `BudgetError` for a budget that is no number of tokens or 0; `MessageTypeError` or
+    `MessageValueError` for a message that cannot be read; `TypeError` or `ValueError` for an argument that means nothing.
+
+    >>> step = {"role": "assistant", "content": "word " * 400}
+    >>> messages = [{"role": "user", "content": "Go on."}, *[step] * 20]
+    >>> fitted = fit_messages(messages, 6_000)
+    >>> print(fitted.report)
+    """
+    policy = FitPolicy() if policy is None else policy
+    if not isinstance(policy, FitPolicy):
+        raise TypeError(f"policy: expected a FitPolicy, got `{type(policy).__name__}`")
+    exact = isinstance(max_tokens, ContextBudget)
+    budget = max_tokens.usable if isinstance(max_tokens, ContextBudget) else max_tokens
+    wanted = {
+        "max_tokens": budget,
+        "exact": exact,
+        "system": system,
+        "tools": tools,
+        "used": used,
+        "low_water": _share(low_water),
+        "form": form,
+        "provider": provider,
+        "pin_first": policy.pin_first,
+        "prune": policy.prune,
+        "store": store,
+    }
+    new, repairs, before, after, beside, edits, dropped, pinned, first = _core._fit(messages, wanted, counter)
+    report = FitReport(
+        budget=None if budget is None else int(budget),
+        before=before,
+        after=after,
+        beside=beside,
+        repairs=repairs,
+        stubs=tuple(edit for edit in edits if edit.reason != "clamped"),
+        dropped=tuple(map(Dropped._make, dropped)),
+        clamped=tuple(edit for edit in edits if edit.reason == "clamped"),
+        pinned=tuple(pinned),
+        earliest_changed_index=first,
+    )
+    return Fitted(new, report)
+
+
+def _share(low_water: object) -> float:
+    """A share, 0 to 1."""
+    if isinstance(low_water, bool) or not isinstance(low_water, (int, float)):
+        raise TypeError(f"low_water: expected a share, 0 to 1, got {low_water!r}")
+    if not 0 <= low_water <= 1:  # of NaN neither is true
+        raise ValueError(f"low_water: expected a share, 0 to 1, got {low_water!r}")
+    return float(low_water)

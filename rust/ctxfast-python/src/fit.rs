@@ -1,0 +1,459 @@
+//! A list that fits: reads it, lets the core decide, writes a new one, and counts what was written.
+
+use std::cell::LazyCell;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use ctxfast::fit::{Clamp, Fit, Limits, List as Table, User, plan};
+use ctxfast::prune::{Output, Timeline};
+use ctxfast::steps::{self, Atom};
+use ctxfast::transcript::Kind;
+use ctxfast::validate::Form;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+
+use crate::counter::TokenCounter;
+use crate::errors::{At, Read, cannot_fit_error};
+use crate::memory::view;
+use crate::numbers::{Least, budget};
+use crate::outputs::{List, Reader, Store};
+use crate::policy::{Given, Policy, PricesOrNone};
+use crate::pruned::Edit;
+use crate::read::json::{self, Keys};
+use crate::read::{self, Items, fields};
+use crate::repair::mended;
+use crate::repaired::RepairReport;
+use crate::write::{as_one, without_results};
+
+/// How often a plan is made anew because what was written came out larger than it was expected to be.
+const ATTEMPTS: usize = 8;
+/// A measured number of tokens is rounded to so many parts of the budget, so that a plan does not change with each
+/// measurement.
+const MEASURED_PARTS: u64 = 20;
+/// The first user message is kept if it has at most this part of the budget.
+const FIRST: u64 = 10;
+
+/// What `fit_messages` asks for; `ctxfast.fitting` checks it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Wanted<'py> {
+    /// Tokens; `None`: not known, and then a list is only mended.
+    max_tokens: Option<Bound<'py, PyAny>>,
+    /// The counter's safety is not added: the budget has a margin of its own.
+    exact: bool,
+    system: Option<Bound<'py, PyAny>>,
+    tools: Option<Bound<'py, PyAny>>,
+    /// Tokens of the request as the provider counts it.
+    used: Option<Bound<'py, PyAny>>,
+    low_water: f64,
+    form: String,
+    provider: Option<String>,
+    pin_first: bool,
+    prune: Option<Bound<'py, PyAny>>,
+    store: Option<Bound<'py, PyAny>>,
+}
+
+/// A part of the list that is gone: messages from `start` to `stop`, what they are, their tokens, what a user said in
+/// them, and the id under which they were saved.
+type Dropped = (usize, usize, &'static str, u64, String, Option<String>);
+
+/// Messages, repairs, tokens before and after, tokens of what stands beside the messages, edits, parts that are gone,
+/// indices of pinned messages, and the index of the first message that is not the same.
+type Fitted =
+    (Py<PyList>, Py<RepairReport>, u64, u64, u64, Vec<Edit>, Vec<Dropped>, Vec<usize>, Option<usize>);
+
+/// What `ctxfast.fitting.fit_messages` does.
+#[pyfunction]
+#[pyo3(name = "_fit")]
+#[pyo3(signature = (messages: "Sequence[object]", wanted: "dict[str, Any]", counter: "TokenCounter | None"))]
+pub(crate) fn fit(
+    messages: &Bound<'_, PyAny>,
+    wanted: Wanted<'_>,
+    counter: Option<&Bound<'_, TokenCounter>>,
+) -> PyResult<Fitted> {
+    let py = messages.py();
+    let default = LazyCell::new(TokenCounter::default);
+    let counter = counter.map_or_else(|| &*default, |counter| counter.get());
+    let max_tokens = wanted.max_tokens.map(|most| budget(&most, "max_tokens", Least::One)).transpose()?;
+    let used = wanted.used.map(|used| budget(&used, "used", Least::Zero)).transpose()?;
+    let store = wanted.store.as_ref().map(Store::new).transpose()?;
+    let (repaired, form) = mended(messages, &wanted.form, wanted.provider.as_deref())?;
+    let messages = repaired.messages.into_bound(py);
+    let beside = counter.system_sum(wanted.system.as_ref())? + counter.tools_sum(wanted.tools.as_ref())?;
+    let Some(max_tokens) = max_tokens else {
+        let sum = beside + counter.messages_sum(&messages, u64::MAX)?;
+        let total = counter.total(sum);
+        return Ok(same(messages, repaired.report, total, beside));
+    };
+    let measure = if wanted.exact { Measure::Exact } else { Measure::Safe };
+    let most = measure.most(counter, max_tokens);
+    let in_messages = counter.messages_sum(&messages, most)?;
+    if used.is_none() && beside + in_messages <= most {
+        return Ok(same(messages, repaired.report, measure.shown(counter, beside + in_messages), beside));
+    }
+
+    let given = Given {
+        protected_turns: None,
+        prune_threshold: None,
+        protected_tokens: None,
+        protected_steps: None,
+        budget: None,
+        prices: PricesOrNone::Given(None), // whether it pays is not asked
+    };
+    let mut policy = Policy::new(wanted.prune.as_ref(), &given)?;
+    policy.rules.trigger = None;
+    let items = Items::List(&messages);
+    let (list, outputs, tokens) = List::read(&items, counter)?;
+    let sum: u64 = tokens.iter().sum();
+    let (measure, most) = match used {
+        Some(used) => measured(used, beside + sum, max_tokens),
+        None => (measure, most),
+    };
+    if beside + sum <= most {
+        return Ok(same(messages, repaired.report, measure.shown(counter, beside + sum), beside));
+    }
+    let leading = list.transcript.entries().iter().take_while(|entry| entry.kind == Kind::System).count();
+    let fixed = beside + tokens.get(..leading).unwrap_or_default().iter().sum::<u64>();
+    let room = most.saturating_sub(fixed);
+    policy.rules.protected_tokens = policy.rules.protected_tokens.min(room / 4);
+    let atoms: Vec<Atom> =
+        steps::atoms(&list.transcript).into_iter().filter(|atom| atom.messages.start >= leading).collect();
+    let turns = atoms.iter().filter(|atom| atom.kind == Kind::User).map(|atom| atom.messages.start).collect();
+    let fitting = Fitting {
+        counter,
+        messages: &messages,
+        leading,
+        users: users(&list, &messages, &tokens, leading, counter)?,
+        timeline: Timeline::new(&list.transcript, turns),
+        list: &list,
+        atoms,
+        tokens,
+        outputs,
+        form,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a share of tokens, which are far below 2^53"
+    )]
+    let low = (room as f64 * wanted.low_water) as u64;
+    let first = if wanted.pin_first { max_tokens / FIRST } else { 0 };
+    let limits = Limits { room, low, first, steps: policy.rules.protected_steps.max(1), short: 0 };
+    let mut reader = Reader::new(&list, &items, counter, &policy, fitting.outputs.len());
+    let written = fitting.within(limits, &policy, &mut reader, store.as_ref())?;
+    let after = measure.shown(counter, fixed + written.tokens);
+    if written.tokens > room {
+        let pinned = measure.shown(counter, fixed + written.pinned_tokens);
+        let (mut place, mut largest) = fitting.largest(&written)?;
+        if beside > largest {
+            (place, largest) = ("what stands beside the messages (system, tools)".to_owned(), beside);
+        }
+        return Err(cannot_fit_error(py, max_tokens, pinned, after, &place, largest));
+    }
+    let dropped = fitting.dropped(&written, store.as_ref())?;
+    let first_gone = dropped.first().map(|part| part.0);
+    let first_edited = written.edits.iter().map(|edit| edit.index).min();
+    let first_changed = [first_gone, first_edited].into_iter().flatten().min();
+    Ok((
+        written.messages.unbind(),
+        repaired.report,
+        measure.shown(counter, beside + sum),
+        after,
+        beside,
+        written.edits,
+        dropped,
+        written.pinned,
+        first_changed,
+    ))
+}
+
+/// Nothing had to go.
+fn same(messages: Bound<'_, PyList>, repairs: Py<RepairReport>, tokens: u64, beside: u64) -> Fitted {
+    (messages.unbind(), repairs, tokens, tokens, beside, Vec::new(), Vec::new(), Vec::new(), None)
+}
+
+/// What a sum of counts is as a number of the budget.
+#[derive(Clone, Copy)]
+enum Measure {
+    /// As the counter gives totals: raised for safety.
+    Safe,
+    /// Without that.
+    Exact,
+    /// What the provider counted and the counter does not see is added.
+    Added(u64),
+    /// The counter counts more than the provider.
+    Scaled { used: u64, sum: u64 },
+}
+
+impl Measure {
+    /// The largest sum that is not above a limit.
+    fn most(self, counter: &TokenCounter, limit: u64) -> u64 {
+        match self {
+            Measure::Exact => counter.exact_sum_within(limit),
+            _ => counter.sum_within(limit),
+        }
+    }
+
+    fn shown(self, counter: &TokenCounter, sum: u64) -> u64 {
+        match self {
+            Measure::Safe => counter.total(sum),
+            Measure::Exact => counter.exact_total(sum),
+            Measure::Added(tokens) => sum + tokens,
+            Measure::Scaled { used, sum: all } => scaled(sum, used, all),
+        }
+    }
+}
+
+/// How a measured request is compared with a budget, and the largest sum that is within it.
+fn measured(used: u64, sum: u64, max_tokens: u64) -> (Measure, u64) {
+    let (measure, most) = match used.checked_sub(sum) {
+        Some(more) => (Measure::Added(more), max_tokens.saturating_sub(more)),
+        None => (Measure::Scaled { used, sum }, scaled(max_tokens, sum, used.max(1))),
+    };
+    if used <= max_tokens {
+        return (measure, most.max(sum));
+    }
+    let part = (max_tokens / MEASURED_PARTS).max(1);
+    (measure, most - most % part)
+}
+
+/// `tokens * to / from`, rounded up.
+fn scaled(tokens: u64, to: u64, from: u64) -> u64 {
+    let scaled = (u128::from(tokens) * u128::from(to)).div_ceil(u128::from(from.max(1)));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// The messages that can be the task.
+fn users(
+    list: &List<'_>,
+    messages: &Bound<'_, PyList>,
+    tokens: &[u64],
+    leading: usize,
+    counter: &TokenCounter,
+) -> Read<Vec<User>> {
+    let mut users = Vec::new();
+    for (message, (entry, &whole)) in list.transcript.entries().iter().zip(tokens).enumerate() {
+        if message >= leading && entry.own_text {
+            let has_results = !list.transcript.results_of(entry).is_empty();
+            let tokens = if has_results {
+                let own = without_results(&messages.get_item(message)?)?;
+                counter.message_tokens(own.as_any()).at_index(message).at_key("messages")?
+            } else {
+                whole
+            };
+            users.push(User { message, tokens });
+        }
+    }
+    Ok(users)
+}
+
+/// A list that is too large.
+struct Fitting<'a, 'py> {
+    counter: &'a TokenCounter,
+    messages: &'a Bound<'py, PyList>,
+    list: &'a List<'py>,
+    /// System messages at the start.
+    leading: usize,
+    atoms: Vec<Atom>,
+    tokens: Vec<u64>,
+    users: Vec<User>,
+    outputs: Vec<Output>,
+    timeline: Timeline,
+    form: Form,
+}
+
+/// A new list.
+struct Written<'py> {
+    messages: Bound<'py, PyList>,
+    edits: Vec<Edit>,
+    /// Where the messages begin that stay with all that follow.
+    start: usize,
+    pinned: Vec<usize>,
+    /// Tokens of all but the system messages at the start.
+    tokens: u64,
+    pinned_tokens: u64,
+    /// Tokens of each message of the old list, with what has been done to it.
+    now: Vec<u64>,
+}
+
+impl<'py> Fitting<'_, 'py> {
+    /// The list within limits, or the least that was found, which is larger.
+    fn within(
+        &self,
+        mut limits: Limits,
+        policy: &Policy,
+        reader: &mut Reader<'_, 'py>,
+        store: Option<&Store<'py>>,
+    ) -> Read<Written<'py>> {
+        let table = Table {
+            atoms: &self.atoms,
+            tokens: &self.tokens,
+            users: &self.users,
+            outputs: &self.outputs,
+            timeline: &self.timeline,
+        };
+        let mut least: Option<Written<'py>> = None;
+        for _ in 0..ATTEMPTS {
+            let fit = plan(limits, table, &policy.rules, reader)?;
+            let can_fit = fit.tokens <= limits.room.saturating_sub(limits.short);
+            let written = self.write(fit, reader, store)?;
+            let fits = written.tokens <= limits.room;
+            limits.short += written.tokens.saturating_sub(limits.room);
+            if fits || least.as_ref().is_none_or(|least| written.tokens < least.tokens) {
+                least = Some(written);
+            }
+            if fits || !can_fit {
+                break;
+            }
+        }
+        match least {
+            Some(least) => Ok(least),
+            None => self.write(Fit::default(), reader, store),
+        }
+    }
+
+    fn write(
+        &self,
+        fit: Fit,
+        reader: &mut Reader<'_, 'py>,
+        store: Option<&Store<'py>>,
+    ) -> Read<Written<'py>> {
+        let count = self.messages.len();
+        let Fit { start, pinned, replacements, clamps, .. } = fit;
+        let changed = self.messages.get_slice(0, count);
+        let mut edits = Vec::new();
+        for replacement in replacements {
+            let output = replacement.output;
+            edits.extend(reader.edit(replacement, &self.outputs, store)?.map(|edit| (output, edit)));
+        }
+        for Clamp { output, tokens } in clamps {
+            edits.extend(reader.clamp(output, tokens, &self.outputs, store)?.map(|edit| (output, edit)));
+        }
+        edits.sort_unstable_by_key(|&(output, _)| output);
+        let now = reader.write(&changed, &mut edits, &self.tokens)?;
+        let (front, front_tokens, merged) = self.front(&changed, start, &pinned)?;
+        let suffix = changed.get_slice(start + usize::from(merged), count);
+        let suffix_tokens: u64 = now.get(start + usize::from(merged)..).unwrap_or_default().iter().sum();
+        let messages = self.messages.get_slice(0, self.leading.min(start));
+        messages.set_slice(messages.len(), messages.len(), &front)?;
+        messages.set_slice(messages.len(), messages.len(), &suffix)?;
+        let task = self.users.last().filter(|task| task.message >= start);
+        Ok(Written {
+            messages,
+            edits: edits.into_iter().map(|(_, edit)| edit).collect(),
+            start,
+            pinned,
+            tokens: front_tokens + suffix_tokens,
+            pinned_tokens: front_tokens + task.map_or(0, |task| task.tokens),
+            now,
+        })
+    }
+
+    /// The messages in front of those that stay in one piece, their tokens, and whether they end with the first of those.
+    ///
+    /// Users' messages that have become neighbours are one message in Anthropic's form.
+    fn front(
+        &self,
+        messages: &Bound<'py, PyList>,
+        start: usize,
+        pinned: &[usize],
+    ) -> Read<(Bound<'py, PyList>, u64, bool)> {
+        let py = messages.py();
+        let next_kind = self.list.transcript.entries().get(start).map(|entry| entry.kind);
+        let last = pinned.last().copied();
+        let is_joined = self.form == Form::Anthropic
+            && next_kind == Some(Kind::User)
+            && last.is_some_and(|last| last + 1 < start);
+        let mut front: Vec<(Bound<'py, PyAny>, u64)> = Vec::new();
+        let mut before = None;
+        for index in pinned.iter().copied().chain(is_joined.then_some(start)) {
+            let mut message = messages.get_item(index)?;
+            let place = self.users.binary_search_by_key(&index, |user| user.message).ok();
+            let mut tokens = place.and_then(|place| self.users.get(place)).map_or(0, |user| user.tokens);
+            let entry = self.list.transcript.entries().get(index);
+            if entry.is_some_and(|entry| !self.list.transcript.results_of(entry).is_empty()) {
+                message = without_results(&message)?.into_any();
+            }
+            let was_neighbour = before.is_some_and(|before: usize| before + 1 == index);
+            if self.form == Form::Anthropic
+                && !was_neighbour
+                && let Some((previous, _)) = front.pop()
+            {
+                message = as_one(&previous, &message)?;
+                tokens = self.counter.message_tokens(&message)?;
+            }
+            front.push((message, tokens));
+            before = Some(index);
+        }
+        let tokens = front.iter().map(|(_, tokens)| tokens).sum();
+        Ok((PyList::new(py, front.into_iter().map(|(message, _)| message))?, tokens, is_joined))
+    }
+
+    /// What is not in the new list.
+    fn dropped(&self, written: &Written<'py>, store: Option<&Store<'py>>) -> Read<Vec<Dropped>> {
+        let mut dropped = Vec::new();
+        for Atom { messages, kind } in &self.atoms {
+            let Range { start, end } = messages.clone();
+            if end > written.start {
+                break;
+            }
+            let is_pinned = |index: &usize| written.pinned.binary_search(index).is_ok();
+            if *kind == Kind::User && is_pinned(&start) {
+                continue;
+            }
+            let mut tokens: u64 = self.tokens.get(messages.clone()).unwrap_or_default().iter().sum();
+            let mut said = String::new();
+            for user in self.users.iter().filter(|user| messages.contains(&user.message)) {
+                if is_pinned(&user.message) {
+                    tokens = tokens.saturating_sub(user.tokens);
+                    continue;
+                }
+                let text = text_of_user(&self.messages.get_item(user.message)?)?;
+                if !said.is_empty() {
+                    said.push('\n');
+                }
+                said.push_str(&view(&text).to_well_formed());
+            }
+            let stored = match store {
+                Some(store) => {
+                    let messages = self.messages.get_slice(start, end);
+                    Some(store.save(json::text(messages.as_any(), Keys::All)?.0)?)
+                }
+                None => None,
+            };
+            let kind = match kind {
+                Kind::System => "system",
+                Kind::User => "user",
+                Kind::Step => "step",
+                Kind::Stray | Kind::Other => "other",
+            };
+            dropped.push((start, end, kind, tokens, said, stored));
+        }
+        Ok(dropped)
+    }
+
+    /// The largest message of a new list: where it is, and its tokens.
+    fn largest(&self, written: &Written<'py>) -> Read<(String, u64)> {
+        let is_kept = |index: &usize| {
+            *index < self.leading || *index >= written.start || written.pinned.binary_search(index).is_ok()
+        };
+        let kept = written.now.iter().copied().enumerate().filter(|(index, _)| is_kept(index));
+        let Some((index, tokens)) = kept.max_by_key(|&(index, tokens)| (tokens, Reverse(index))) else {
+            return Ok(("no message".to_owned(), 0));
+        };
+        let role = fields::get(&self.messages.get_item(index)?, intern!(self.messages.py(), "role"))?;
+        let role = role.map_or_else(String::new, |role| role.to_string());
+        Ok((format!("messages[{index}] ({role})"), tokens))
+    }
+}
+
+/// What a user says in a message.
+fn text_of_user<'py>(message: &Bound<'py, PyAny>) -> Read<Bound<'py, PyString>> {
+    let py = message.py();
+    match fields::get(without_results(message)?.as_any(), intern!(py, "content"))? {
+        Some(content) => Ok(read::text_of(&content)?.0),
+        None => Ok(PyString::new(py, "")),
+    }
+}
