@@ -39,6 +39,7 @@ WORDS = {
 HEADER = "# Generated from the Rust doc comments by tools/stubs.py (`make stubs`): do not edit.\n\n"
 IMPORTS = {
     "Callable": "from collections.abc import Callable",
+    "Iterable": "from collections.abc import Iterable",
     "Sequence": "from collections.abc import Sequence",
     "Literal": "from typing import Literal",
     "EstimatorConfig": "from ctxfast.counting import EstimatorConfig",
@@ -68,6 +69,7 @@ def generate() -> str:
     text = text.replace("-> tuple:", "-> tuple[int, ...]:").replace("-> list:", "-> list[Any]:")
     text = text.replace("-> dict: ...", "-> dict[str, Any]: ...").replace("-> dict:", "-> dict[str, Any]:")
     text = text.replace("-> tuple[Any, tuple]: ...", "-> tuple[Any, tuple[Any, ...]]: ...")
+    text = text.replace("tuple[list, ", "tuple[list[Any], ")
     text = text.replace("tuple[dict]", "tuple[dict[str, Any]]")
     # annotations come quoted: "Sequence[object]"
     text = re.sub(r'((?:: |-> ))"([^"\n]+)"', r"\1\2", text)

@@ -32,6 +32,7 @@ from ctxfast.structure import (
     RepairReport,
     atoms,
     find_safe_cut,
+    remove,
     repair,
     safe_cuts,
     step_starts,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from ctxfast.anchor import UsageAnchor
     from ctxfast.budget import ContextBudget, Level
     from ctxfast.counting import EstimatorConfig
-    from ctxfast.fitting import Dropped, FitReport, Fitted, fit_messages
+    from ctxfast.fitting import Dropped, FitReport, Fitted, fit_messages, keep_last
     from ctxfast.models import ModelInfo, model_info
     from ctxfast.policy import FitPolicy, PrunePolicy
     from ctxfast.reasons import CompactReason
@@ -90,8 +91,10 @@ __all__ = [
     "find_safe_cut",
     "fit_messages",
     "fresh_tail_budget",
+    "keep_last",
     "model_info",
     "prune_tool_outputs",
+    "remove",
     "repair",
     "safe_cuts",
     "select_fresh_tail",
@@ -124,6 +127,7 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "Usage": "usage",
         "UsageAnchor": "anchor",
         "fit_messages": "fitting",
+        "keep_last": "fitting",
         "model_info": "models",
     }
 

@@ -4,7 +4,7 @@
 Counting, cutting and tail selection for lists of LLM messages. The public names are in `ctxfast`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, SupportsIndex, final
 
 from ctxfast.counting import EstimatorConfig
@@ -27,7 +27,9 @@ __all__ = [
     "TokenCounter",
     "TokenLedger",
     "_estimator_table",
+    "_fit",
     "_image_tokens",
+    "_keep_last",
     "_restore_counter",
     "_restore_error_info",
     "_restore_ledger",
@@ -37,6 +39,7 @@ __all__ = [
     "find_safe_cut",
     "fresh_tail_budget",
     "prune_tool_outputs",
+    "remove",
     "repair",
     "safe_cuts",
     "select_fresh_tail",
@@ -102,11 +105,16 @@ class Edit:
     """
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
+    def __reduce__(self, /) -> tuple[Any, tuple[Any, ...]]: ...
     def __repr__(self, /) -> str: ...
     @property
     def after(self, /) -> int:
         """
         Tokens of the stub.
+        """
+    def as_dict(self, /) -> dict[str, Any]:
+        """
+        The same as plain data, fit for JSON.
         """
     @property
     def before(self, /) -> int:
@@ -122,6 +130,11 @@ class Edit:
     def characters(self, /) -> int:
         """
         Characters of the output.
+        """
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Edit:
+        """
+        That of which `as_dict` gave this. Raises `KeyError`, `TypeError` or `ValueError` for anything else.
         """
     @property
     def index(self, /) -> int:
@@ -144,10 +157,10 @@ class Edit:
         Which of the message's tool results it is, from 0.
         """
     @property
-    def reason(self, /) -> Literal["aged", "covered", "edited", "error"]:
+    def reason(self, /) -> Literal["aged", "covered", "edited", "error", "clamped"]:
         """
         Why: `aged`; `covered` by a later read; of a file that was `edited` later; an `error` that was made up for, or one
-        of too many.
+        of too many. Of `fit_messages` alone: `clamped`, only its ends stay.
         """
     @property
     def sample(self, /) -> str:
@@ -772,9 +785,48 @@ def _estimator_table(family: str) -> bytes:
     The table of a family of tokenizers, as bytes: for `ctxfast.reference`.
     """
 
+def _fit(
+    messages: Sequence[object], wanted: dict[str, Any], counter: TokenCounter | None
+) -> tuple[
+    list[Any],
+    RepairReport,
+    int,
+    int,
+    int,
+    list[Edit],
+    list[tuple[int, int, str, int, str, str | None]],
+    list[int],
+    int | None,
+]:
+    """
+    What `ctxfast.fitting.fit_messages` does.
+    """
+
 def _image_tokens(rule: ImageRule, width: SupportsIndex, height: SupportsIndex, detail: str) -> int:
     """
     Tokens of an image, by an `ImageRule`.
+    """
+
+def _keep_last(
+    messages: Sequence[object],
+    n_steps: int,
+    form: str,
+    provider: str | None,
+    counter: TokenCounter | None,
+    store: SupportsSave | None,
+) -> tuple[
+    list[Any],
+    RepairReport,
+    int,
+    int,
+    int,
+    list[Edit],
+    list[tuple[int, int, str, int, str, str | None]],
+    list[int],
+    int | None,
+]:
+    """
+    What `ctxfast.fitting.keep_last` does.
     """
 
 def _restore_counter(constructor: str, arguments: tuple[object, ...], options: dict[str, object]) -> Any:
@@ -912,6 +964,22 @@ def prune_tool_outputs(
     start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises
     `MessageTypeError` or `MessageValueError` for a message that cannot be read, `BudgetError`, `TypeError` or `ValueError`
     for an argument that means nothing.
+    """
+
+def remove(
+    messages: Sequence[object],
+    ids: Iterable[str],
+    form: Literal["auto", "openai", "anthropic"] = "auto",
+    *,
+    provider: Literal["openai", "anthropic"] | None = None,
+) -> Repaired:
+    """
+    The list without some tool calls, by their ids: they go with their results, and so does a message that says nothing
+    else. In the report these are `removed`; what else was wrong is mended, as `repair` does it.
+
+    Everything else stays, untouched messages are the same objects. Of several calls with an id all go. An id that no call
+    has changes nothing. `form` and `provider` are those of `repair`. Raises `TypeError` if `ids` is no collection of
+    texts (one text is none), `MessageTypeError` or `MessageValueError` for what is no message at all.
     """
 
 def repair(

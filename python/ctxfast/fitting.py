@@ -1,7 +1,8 @@
-"""Making a list of messages fit a budget without a model: `fit_messages`."""
+"""Making a list of messages shorter without a model, so that a provider takes it: `fit_messages`, `keep_last`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -11,7 +12,7 @@ from ctxfast._core import Edit, RepairReport, TokenCounter
 from ctxfast.budget import ContextBudget
 from ctxfast.policy import FitPolicy, SupportsSave
 
-__all__ = ["Dropped", "FitReport", "Fitted", "fit_messages"]
+__all__ = ["Dropped", "FitReport", "Fitted", "fit_messages", "keep_last"]
 
 M = TypeVar("M")
 
@@ -58,6 +59,8 @@ class FitReport:
     earliest_changed_index: int | None
     """Index of the first message that fitting has changed or dropped: up to here the provider's cache holds. `None`: it
     holds whole, but for what was repaired."""
+    unknown_window: bool = False
+    """The budget was asked for and is not known: nothing but repairs was done."""
 
     @property
     def changed(self) -> bool:
@@ -69,17 +72,11 @@ class FitReport:
         """Tokens that are gone."""
         return self.before - self.after
 
-    @property
-    def unknown_window(self) -> bool:
-        """The budget is not known: nothing but repairs was done."""
-        return self.budget is None
-
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data, fit for JSON."""
         return {
             "changed": self.changed,
             "saved": self.saved,
-            "unknown_window": self.unknown_window,
             **vars(self),
             "repairs": self.repairs.as_dict(),
             "stubs": [edit.as_dict() for edit in self.stubs],
@@ -90,10 +87,10 @@ class FitReport:
 
     def __str__(self) -> str:
         """A few lines: what is gone, and what that saves."""
+        of_budget = "" if self.budget is None else f", of {self.budget:,}"
+        lines = [f"{self.before:,} tokens before, {self.after:,} after{of_budget}"]
         if self.unknown_window:
             lines = [f"{self.before:,} tokens, the budget is not known: nothing was dropped"]
-        else:
-            lines = [f"{self.before:,} tokens before, {self.after:,} after, of {self.budget:,}"]
         for what, edits in (("stubs for old tool outputs", self.stubs), ("outputs cut to their ends", self.clamped)):
             if edits:
                 lines.append(f"{len(edits)} {what}: {sum(edit.before - edit.after for edit in edits):,} tokens")
@@ -188,7 +185,38 @@ def fit_messages(
         "prune": policy.prune,
         "store": store,
     }
-    new, repairs, before, after, beside, edits, dropped, pinned, first = _core._fit(messages, wanted, counter)
+    return _fitted(_core._fit(messages, wanted, counter), budget, unknown_window=budget is None)
+
+
+def keep_last(
+    messages: Sequence[M],
+    n_steps: int,
+    *,
+    form: Literal["auto", "openai", "anthropic"] = "auto",
+    provider: Literal["openai", "anthropic"] | None = None,
+    counter: TokenCounter | None = None,
+    store: SupportsSave | None = None,
+) -> Fitted[M]:
+    """The newest `n_steps` steps and all that follows the first of them, as a list that a provider accepts.
+
+    A step is a response of the model with all results of its calls. System messages at the start stay, and so do the user
+    message that opened the turn in which the cut is and the task, the newest message in which a user says something. A
+    list with fewer steps stays whole. Like `fit_messages` it repairs the list, and saves what goes in a `store`.
+
+    Raises `ValueError` for fewer steps than one, `TypeError` for no whole number, `MessageTypeError` or
+    `MessageValueError` for a message that cannot be read.
+    """
+    if isinstance(n_steps, bool) or not isinstance(n_steps, int):
+        raise TypeError(f"n_steps: expected a whole number, 1 or more, got {n_steps!r}")
+    if n_steps < 1:
+        raise ValueError(f"n_steps: expected a whole number, 1 or more, got {n_steps!r}")
+    n_steps = min(n_steps, sys.maxsize)
+    return _fitted(_core._keep_last(messages, n_steps, form, provider, counter, store), None)
+
+
+def _fitted(done: tuple[Any, ...], budget: float | None, *, unknown_window: bool = False) -> Fitted[Any]:
+    """What the core gives, with names."""
+    new, repairs, before, after, beside, edits, dropped, pinned, first = done
     report = FitReport(
         budget=None if budget is None else int(budget),
         before=before,
@@ -200,6 +228,7 @@ def fit_messages(
         clamped=tuple(edit for edit in edits if edit.reason == "clamped"),
         pinned=tuple(pinned),
         earliest_changed_index=first,
+        unknown_window=unknown_window,
     )
     return Fitted(new, report)
 

@@ -22,6 +22,7 @@ __all__ = [
     "Repaired",
     "atoms",
     "find_safe_cut",
+    "remove",
     "repair",
     "safe_cuts",
     "step_starts",
@@ -32,7 +33,7 @@ __all__ = [
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of ctxfast
 if TYPE_CHECKING:
     # The generated stub cannot say that the messages have the type of the messages that came in.
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import ClassVar, Generic, Literal, TypeVar, final
 
     M = TypeVar("M")
@@ -74,6 +75,21 @@ if TYPE_CHECKING:
         """
         raise NotImplementedError
 
+    def remove(
+        messages: Sequence[M],
+        ids: Iterable[str],
+        form: Literal["auto", "openai", "anthropic"] = "auto",
+        *,
+        provider: Literal["openai", "anthropic"] | None = None,
+    ) -> Repaired[M]:
+        """The list without some tool calls, by their ids: they go with their results, in a list that is repaired.
+
+        A message that says nothing else goes, too; in the report all that is `removed`. The whole text:
+        `help(ctxfast.remove)`.
+        """
+        raise NotImplementedError
+
 else:
     Repaired = _core.Repaired
+    remove = _core.remove
     repair = _core.repair

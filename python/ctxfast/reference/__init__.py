@@ -3,13 +3,15 @@
 Nothing here is fast and nothing here is clever. The Rust core gives the same answers; where the two differ, one of
 them has a bug. The modules follow the data: `reading` a message, `counting` it (and `estimating` its texts; a `ledger`
 keeps the counts), `structure` (what belongs together), then `validating` the list or `repairing` it, choosing its
-`tail`, or `pruning` it (`tools` says what a call is about, `stubs` what stays of its output).
+`tail`, or `pruning` it (`tools` says what a call is about, `stubs` what stays of its output), or `fitting` it to a
+budget (`truncating` says what stays of an output that is too long).
 """
 
 from __future__ import annotations
 
 from ctxfast.reference.counting import CallableCounter, Counter, FlatCounter, picoclaw
 from ctxfast.reference.estimating import EstimatorCounter, count_tokens, default_counter, for_model
+from ctxfast.reference.fitting import Fitted, fit_messages
 from ctxfast.reference.ledger import TokenLedger
 from ctxfast.reference.pruning import Pruned, prune_tool_outputs
 from ctxfast.reference.repairing import Repaired, repair
@@ -21,6 +23,7 @@ __all__ = [
     "CallableCounter",
     "Counter",
     "EstimatorCounter",
+    "Fitted",
     "FlatCounter",
     "FreshTail",
     "Pruned",
@@ -30,6 +33,7 @@ __all__ = [
     "count_tokens",
     "default_counter",
     "find_safe_cut",
+    "fit_messages",
     "for_model",
     "fresh_tail_budget",
     "picoclaw",

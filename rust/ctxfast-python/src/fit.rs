@@ -2,9 +2,10 @@
 
 use std::cell::LazyCell;
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::ops::Range;
 
-use ctxfast::fit::{Clamp, Fit, Limits, List as Table, User, plan};
+use ctxfast::fit::{Clamp, Fit, Limits, List as Table, User, keep_last as newest, plan};
 use ctxfast::prune::{Output, Timeline};
 use ctxfast::steps::{self, Atom};
 use ctxfast::transcript::Kind;
@@ -14,8 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::counter::TokenCounter;
-use crate::errors::{At, Read, cannot_fit_error};
-use crate::memory::view;
+use crate::errors::{Read, cannot_fit_error};
 use crate::numbers::{Least, budget};
 use crate::outputs::{List, Reader, Store};
 use crate::policy::{Given, Policy, PricesOrNone};
@@ -56,7 +56,7 @@ pub(crate) struct Wanted<'py> {
 
 /// A part of the list that is gone: messages from `start` to `stop`, what they are, their tokens, what a user said in
 /// them, and the id under which they were saved.
-type Dropped = (usize, usize, &'static str, u64, String, Option<String>);
+type Dropped = (usize, usize, &'static str, u64, Py<PyString>, Option<String>);
 
 /// Messages, repairs, tokens before and after, tokens of what stands beside the messages, edits, parts that are gone,
 /// indices of pinned messages, and the index of the first message that is not the same.
@@ -78,7 +78,7 @@ pub(crate) fn fit(
     let max_tokens = wanted.max_tokens.map(|most| budget(&most, "max_tokens", Least::One)).transpose()?;
     let used = wanted.used.map(|used| budget(&used, "used", Least::Zero)).transpose()?;
     let store = wanted.store.as_ref().map(Store::new).transpose()?;
-    let (repaired, form) = mended(messages, &wanted.form, wanted.provider.as_deref())?;
+    let (repaired, form) = mended(messages, &wanted.form, wanted.provider.as_deref(), &HashSet::default())?;
     let messages = repaired.messages.into_bound(py);
     let beside = counter.system_sum(wanted.system.as_ref())? + counter.tools_sum(wanted.tools.as_ref())?;
     let Some(max_tokens) = max_tokens else {
@@ -113,25 +113,10 @@ pub(crate) fn fit(
     if beside + sum <= most {
         return Ok(same(messages, repaired.report, measure.shown(counter, beside + sum), beside));
     }
-    let leading = list.transcript.entries().iter().take_while(|entry| entry.kind == Kind::System).count();
-    let fixed = beside + tokens.get(..leading).unwrap_or_default().iter().sum::<u64>();
+    let fitting = Fitting::new(&messages, &list, form, tokens, outputs, counter)?;
+    let fixed = beside + fitting.leading_tokens();
     let room = most.saturating_sub(fixed);
     policy.rules.protected_tokens = policy.rules.protected_tokens.min(room / 4);
-    let atoms: Vec<Atom> =
-        steps::atoms(&list.transcript).into_iter().filter(|atom| atom.messages.start >= leading).collect();
-    let turns = atoms.iter().filter(|atom| atom.kind == Kind::User).map(|atom| atom.messages.start).collect();
-    let fitting = Fitting {
-        counter,
-        messages: &messages,
-        leading,
-        users: users(&list, &messages, &tokens, leading, counter)?,
-        timeline: Timeline::new(&list.transcript, turns),
-        list: &list,
-        atoms,
-        tokens,
-        outputs,
-        form,
-    };
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -152,21 +137,43 @@ pub(crate) fn fit(
         }
         return Err(cannot_fit_error(py, max_tokens, pinned, after, &place, largest));
     }
-    let dropped = fitting.dropped(&written, store.as_ref())?;
-    let first_gone = dropped.first().map(|part| part.0);
-    let first_edited = written.edits.iter().map(|edit| edit.index).min();
-    let first_changed = [first_gone, first_edited].into_iter().flatten().min();
-    Ok((
-        written.messages.unbind(),
-        repaired.report,
-        measure.shown(counter, beside + sum),
-        after,
-        beside,
-        written.edits,
-        dropped,
-        written.pinned,
-        first_changed,
-    ))
+    let before = measure.shown(counter, beside + sum);
+    Ok(fitting.result(written, repaired.report, (before, after, beside), store.as_ref())?)
+}
+
+/// What `ctxfast.fitting.keep_last` does.
+#[pyfunction]
+#[pyo3(name = "_keep_last")]
+#[pyo3(signature = (
+    messages: "Sequence[object]",
+    n_steps: "int",
+    form: "str",
+    provider: "str | None",
+    counter: "TokenCounter | None",
+    store: "SupportsSave | None"
+))]
+pub(crate) fn keep_last(
+    messages: &Bound<'_, PyAny>,
+    n_steps: usize,
+    form: &str,
+    provider: Option<&str>,
+    counter: Option<&Bound<'_, TokenCounter>>,
+    store: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Fitted> {
+    let default = LazyCell::new(TokenCounter::default);
+    let counter = counter.map_or_else(|| &*default, |counter| counter.get());
+    let store = store.map(Store::new).transpose()?;
+    let (repaired, form) = mended(messages, form, provider, &HashSet::default())?;
+    let messages = repaired.messages.into_bound(messages.py());
+    let items = Items::List(&messages);
+    let (list, outputs, tokens) = List::read(&items, counter)?;
+    let before = counter.total(tokens.iter().sum());
+    let fitting = Fitting::new(&messages, &list, form, tokens, outputs, counter)?;
+    let policy = Policy::default();
+    let mut reader = Reader::new(&list, &items, counter, &policy, fitting.outputs.len());
+    let written = fitting.write(newest(fitting.table(), n_steps), &mut reader, None)?;
+    let after = counter.total(fitting.leading_tokens() + written.tokens);
+    Ok(fitting.result(written, repaired.report, (before, after, 0), store.as_ref())?)
 }
 
 /// Nothing had to go.
@@ -225,30 +232,6 @@ fn scaled(tokens: u64, to: u64, from: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// The messages that can be the task.
-fn users(
-    list: &List<'_>,
-    messages: &Bound<'_, PyList>,
-    tokens: &[u64],
-    leading: usize,
-    counter: &TokenCounter,
-) -> Read<Vec<User>> {
-    let mut users = Vec::new();
-    for (message, (entry, &whole)) in list.transcript.entries().iter().zip(tokens).enumerate() {
-        if message >= leading && entry.own_text {
-            let has_results = !list.transcript.results_of(entry).is_empty();
-            let tokens = if has_results {
-                let own = without_results(&messages.get_item(message)?)?;
-                counter.message_tokens(own.as_any()).at_index(message).at_key("messages")?
-            } else {
-                whole
-            };
-            users.push(User { message, tokens });
-        }
-    }
-    Ok(users)
-}
-
 /// A list that is too large.
 struct Fitting<'a, 'py> {
     counter: &'a TokenCounter,
@@ -278,7 +261,67 @@ struct Written<'py> {
     now: Vec<u64>,
 }
 
-impl<'py> Fitting<'_, 'py> {
+impl<'a, 'py> Fitting<'a, 'py> {
+    fn new(
+        messages: &'a Bound<'py, PyList>,
+        list: &'a List<'py>,
+        form: Form,
+        tokens: Vec<u64>,
+        outputs: Vec<Output>,
+        counter: &'a TokenCounter,
+    ) -> Read<Self> {
+        let entries = list.transcript.entries();
+        let leading = entries.iter().take_while(|entry| entry.kind == Kind::System).count();
+        let atoms = steps::atoms(&list.transcript);
+        let atoms: Vec<Atom> = atoms.into_iter().filter(|atom| atom.messages.start >= leading).collect();
+        let turns = atoms.iter().filter(|atom| atom.kind == Kind::User).map(|atom| atom.messages.start);
+        let timeline = Timeline::new(&list.transcript, turns.collect());
+        let users = Vec::new();
+        let mut fitting =
+            Self { counter, messages, list, leading, atoms, tokens, users, outputs, timeline, form };
+        for (message, (entry, &tokens)) in entries.iter().zip(&fitting.tokens).enumerate() {
+            if message >= leading && entry.own_text {
+                let tokens = if list.transcript.results_of(entry).is_empty() {
+                    tokens
+                } else {
+                    counter.message_tokens(&fitting.own(messages, message)?)?
+                };
+                fitting.users.push(User { message, tokens });
+            }
+        }
+        Ok(fitting)
+    }
+
+    fn leading_tokens(&self) -> u64 {
+        self.tokens.get(..self.leading).unwrap_or_default().iter().sum()
+    }
+
+    fn table(&self) -> Table<'_> {
+        Table {
+            atoms: &self.atoms,
+            tokens: &self.tokens,
+            users: &self.users,
+            outputs: &self.outputs,
+            timeline: &self.timeline,
+        }
+    }
+
+    /// A new list and what is said of it; tokens before, after, and beside the messages.
+    fn result(
+        &self,
+        written: Written<'py>,
+        repairs: Py<RepairReport>,
+        (before, after, beside): (u64, u64, u64),
+        store: Option<&Store<'py>>,
+    ) -> Read<Fitted> {
+        let dropped = self.dropped(&written, store)?;
+        let first_gone = dropped.first().map(|part| part.0);
+        let first_edited = written.edits.iter().map(|edit| edit.index).min();
+        let first = [first_gone, first_edited].into_iter().flatten().min();
+        let Written { messages, edits, pinned, .. } = written;
+        Ok((messages.unbind(), repairs, before, after, beside, edits, dropped, pinned, first))
+    }
+
     /// The list within limits, or the least that was found, which is larger.
     fn within(
         &self,
@@ -287,13 +330,7 @@ impl<'py> Fitting<'_, 'py> {
         reader: &mut Reader<'_, 'py>,
         store: Option<&Store<'py>>,
     ) -> Read<Written<'py>> {
-        let table = Table {
-            atoms: &self.atoms,
-            tokens: &self.tokens,
-            users: &self.users,
-            outputs: &self.outputs,
-            timeline: &self.timeline,
-        };
+        let table = self.table();
         let mut least: Option<Written<'py>> = None;
         for _ in 0..ATTEMPTS {
             let fit = plan(limits, table, &policy.rules, reader)?;
@@ -369,13 +406,9 @@ impl<'py> Fitting<'_, 'py> {
         let mut front: Vec<(Bound<'py, PyAny>, u64)> = Vec::new();
         let mut before = None;
         for index in pinned.iter().copied().chain(is_joined.then_some(start)) {
-            let mut message = messages.get_item(index)?;
+            let mut message = self.own(messages, index)?;
             let place = self.users.binary_search_by_key(&index, |user| user.message).ok();
             let mut tokens = place.and_then(|place| self.users.get(place)).map_or(0, |user| user.tokens);
-            let entry = self.list.transcript.entries().get(index);
-            if entry.is_some_and(|entry| !self.list.transcript.results_of(entry).is_empty()) {
-                message = without_results(&message)?.into_any();
-            }
             let was_neighbour = before.is_some_and(|before: usize| before + 1 == index);
             if self.form == Form::Anthropic
                 && !was_neighbour
@@ -391,8 +424,20 @@ impl<'py> Fitting<'_, 'py> {
         Ok((PyList::new(py, front.into_iter().map(|(message, _)| message))?, tokens, is_joined))
     }
 
+    /// A user's message: of one that also carries tool results the rest.
+    fn own(&self, messages: &Bound<'py, PyList>, index: usize) -> Read<Bound<'py, PyAny>> {
+        let message = messages.get_item(index)?;
+        let entry = self.list.transcript.entries().get(index);
+        if entry.is_some_and(|entry| !self.list.transcript.results_of(entry).is_empty()) {
+            return Ok(without_results(&message)?.into_any());
+        }
+        Ok(message)
+    }
+
     /// What is not in the new list.
     fn dropped(&self, written: &Written<'py>, store: Option<&Store<'py>>) -> Read<Vec<Dropped>> {
+        let py = self.messages.py();
+        let line_feed = PyString::new(py, "\n");
         let mut dropped = Vec::new();
         for Atom { messages, kind } in &self.atoms {
             let Range { start, end } = messages.clone();
@@ -404,17 +449,16 @@ impl<'py> Fitting<'_, 'py> {
                 continue;
             }
             let mut tokens: u64 = self.tokens.get(messages.clone()).unwrap_or_default().iter().sum();
-            let mut said = String::new();
+            let said = PyList::empty(py);
             for user in self.users.iter().filter(|user| messages.contains(&user.message)) {
                 if is_pinned(&user.message) {
                     tokens = tokens.saturating_sub(user.tokens);
                     continue;
                 }
-                let text = text_of_user(&self.messages.get_item(user.message)?)?;
-                if !said.is_empty() {
-                    said.push('\n');
+                let text = text_of(&self.own(self.messages, user.message)?)?;
+                if !text.is_empty()? {
+                    said.append(text)?;
                 }
-                said.push_str(&view(&text).to_well_formed());
             }
             let stored = match store {
                 Some(store) => {
@@ -429,6 +473,8 @@ impl<'py> Fitting<'_, 'py> {
                 Kind::Step => "step",
                 Kind::Stray | Kind::Other => "other",
             };
+            let said = line_feed.call_method1(intern!(py, "join"), (said,))?;
+            let said = said.cast_into::<PyString>().map_err(PyErr::from)?.unbind();
             dropped.push((start, end, kind, tokens, said, stored));
         }
         Ok(dropped)
@@ -449,10 +495,10 @@ impl<'py> Fitting<'_, 'py> {
     }
 }
 
-/// What a user says in a message.
-fn text_of_user<'py>(message: &Bound<'py, PyAny>) -> Read<Bound<'py, PyString>> {
+/// What a message says.
+fn text_of<'py>(message: &Bound<'py, PyAny>) -> Read<Bound<'py, PyString>> {
     let py = message.py();
-    match fields::get(without_results(message)?.as_any(), intern!(py, "content"))? {
+    match fields::get(message, intern!(py, "content"))? {
         Some(content) => Ok(read::text_of(&content)?.0),
         None => Ok(PyString::new(py, "")),
     }

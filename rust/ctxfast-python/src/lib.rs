@@ -33,7 +33,7 @@ mod _core {
     #[pymodule_export]
     use crate::counter::{TokenCounter, count_tokens, estimator_table};
     #[pymodule_export]
-    use crate::fit::fit;
+    use crate::fit::{fit, keep_last};
     #[pymodule_export]
     use crate::ledger::{TokenLedger, restore_ledger};
     #[pymodule_export]
@@ -49,7 +49,7 @@ mod _core {
     #[pymodule_export]
     use crate::pruned::{Edit, Pruned, Report};
     #[pymodule_export]
-    use crate::repair::repair;
+    use crate::repair::{remove, repair};
     #[pymodule_export]
     use crate::repaired::{Fix, RepairReport, Repaired};
     #[pymodule_export]

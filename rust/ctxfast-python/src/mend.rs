@@ -1,5 +1,8 @@
 //! The messages of a mended list, as a plan has them. What is not touched is the same object.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 use ctxfast::part::{Kind as Piece, Role};
 use ctxfast::repair::{Made, Plan};
 use ctxfast::transcript::Transcript;
@@ -11,6 +14,7 @@ use pyo3::types::{PyDict, PyList, PySet, PyString};
 
 use crate::convert::items_of;
 use crate::errors::{Error, Read};
+use crate::memory::view;
 use crate::read::json::Keys;
 use crate::read::{Called, Items, Part, Visit, fields};
 use crate::validate::{is_blank_name, is_empty};
@@ -26,6 +30,23 @@ const OPENING: &str = "[The conversation begins here]";
 pub(crate) struct Calls<'py> {
     pub(crate) ids: Vec<Option<Bound<'py, PyString>>>,
     pub(crate) nameless: Vec<bool>,
+}
+
+impl Calls<'_> {
+    /// Treats those of some calls that have one of the ids as if they had no name: then they go. Says whether any has.
+    pub(crate) fn lose(&mut self, calls: Range<usize>, ids: &HashSet<String>) -> bool {
+        let mut any = false;
+        for call in calls {
+            let id = self.ids.get(call).and_then(Option::as_ref);
+            if !ids.is_empty() && id.is_some_and(|id| ids.contains(&view(id).to_well_formed())) {
+                any = true;
+                if let Some(nameless) = self.nameless.get_mut(call) {
+                    *nameless = true;
+                }
+            }
+        }
+        any
+    }
 }
 
 impl<'py> Visit<'py> for Calls<'py> {

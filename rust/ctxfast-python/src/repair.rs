@@ -1,16 +1,18 @@
 //! A list that a provider would refuse, mended: reads it, lets the core decide, writes a new one.
 
+use std::collections::HashSet;
+
 use ctxfast::part::Role;
 use ctxfast::repair::{Action, Fix as Found, Plan, Speaker, repair as plan, sanitize};
 use ctxfast::transcript::Transcript;
 use ctxfast::validate::{Code, Form, Problem};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyString};
 
 use crate::convert;
-use crate::errors::{At, Read};
-use crate::memory::one_byte_text;
+use crate::errors::{At, Read, parameter_type_error};
+use crate::memory::{one_byte_text, view};
 use crate::mend::{Calls, Writer, has_own};
 use crate::read::{Items, Nobody, fields};
 use crate::repaired::{Fix, RepairReport, Repaired};
@@ -63,14 +65,54 @@ pub(crate) fn repair(
         rules(form, provider, &inspector.facts)?;
         return as_picoclaw(&messages, &inspector.transcript);
     }
-    mended(messages, form, provider).map(|(repaired, _)| repaired)
+    mended(messages, form, provider, &Gone::default()).map(|(repaired, _)| repaired)
 }
+
+/// The list without some tool calls, by their ids: they go with their results, and so does a message that says nothing
+/// else. In the report these are `removed`; what else was wrong is mended, as `repair` does it.
+///
+/// Everything else stays, untouched messages are the same objects. Of several calls with an id all go. An id that no call
+/// has changes nothing. `form` and `provider` are those of `repair`. Raises `TypeError` if `ids` is no collection of
+/// texts (one text is none), `MessageTypeError` or `MessageValueError` for what is no message at all.
+#[pyfunction]
+#[pyo3(signature = (
+    messages: "Sequence[object]",
+    ids: "Iterable[str]",
+    form: "Literal['auto', 'openai', 'anthropic']" = "auto",
+    *,
+    provider: "Literal['openai', 'anthropic'] | None" = None
+))]
+pub(crate) fn remove(
+    messages: &Bound<'_, PyAny>,
+    ids: &Bound<'_, PyAny>,
+    form: &str,
+    provider: Option<&str>,
+) -> PyResult<Repaired> {
+    let expected = || parameter_type_error("ids", "ids of tool calls", ids);
+    if ids.is_instance_of::<PyString>() {
+        return Err(expected());
+    }
+    let mut gone = Gone::default();
+    for id in ids.try_iter().map_err(|_| expected())? {
+        let id = id?;
+        let id = id.cast::<PyString>().map_err(|_| parameter_type_error("ids", "a text for each id", &id))?;
+        gone.insert(view(id).to_well_formed());
+    }
+    mended(messages, form, provider, &gone).map(|(repaired, _)| repaired)
+}
+
+/// Ids of calls that are to go.
+type Gone = HashSet<String>;
+
+/// The code of what [`remove`] drops.
+const REMOVED: &str = "removed";
 
 /// A list as a provider accepts it, always a new one, and the form in which it is written.
 pub(crate) fn mended(
     messages: &Bound<'_, PyAny>,
     form: &str,
     provider: Option<&str>,
+    gone: &Gone,
 ) -> PyResult<(Repaired, Form)> {
     // a copy: nobody else changes it meanwhile
     let messages = Items::of_messages(messages)?.to_list();
@@ -78,11 +120,12 @@ pub(crate) fn mended(
     let forms = read(&messages, &mut inspector)?;
     let (form, strict) = rules(form, provider, &inspector.facts)?;
     let problems = inspector.check(form, strict);
-    let repaired = if problems.iter().all(|problem| problem.code == Code::NoUserMessage) {
+    let is_fine = problems.iter().all(|problem| problem.code == Code::NoUserMessage);
+    let repaired = if is_fine && gone.is_empty() {
         let fixes = problems.into_iter().map(left).collect();
         repaired(messages, &inspector.transcript, fixes)
     } else {
-        mend(&messages, &inspector, &forms, form, strict)
+        mend(&messages, &inspector, &forms, form, strict, gone)
     };
     Ok((repaired?, form))
 }
@@ -115,6 +158,7 @@ fn mend(
     forms: &[Forms],
     form: Form,
     strict: bool,
+    gone: &Gone,
 ) -> PyResult<Repaired> {
     let py = messages.py();
     let (uniform, mut sources, mut fixes) = (PyList::empty(py), Vec::new(), Vec::new());
@@ -138,9 +182,11 @@ fn mend(
         let inspected = inspector.message(&message, &mut calls).map(drop);
         let facts = inspector.facts.last().copied().unwrap_or_default();
         let role = inspector.roles.last().copied().unwrap_or(Role::Other);
-        let entries = inspector.transcript.entries();
-        let results = entries.last().map_or(0, |entry| inspector.transcript.results_of(entry).len());
-        let may_lose = (role == Role::User && results > 0) || facts.nameless_call || facts.unsigned_thinking;
+        let entry = inspector.transcript.entries().last();
+        let results = entry.map_or(0, |entry| inspector.transcript.results_of(entry).len());
+        let calls_here = entry.map_or(0..0, |entry| inspector.transcript.calls_of(entry));
+        let loses_call = calls.lose(calls_here, gone) || facts.nameless_call;
+        let may_lose = (role == Role::User && results > 0) || loses_call || facts.unsigned_thinking;
         let owns = inspected.and_then(|()| if may_lose { has_own(&message, role) } else { Ok(false) });
         own.push(owns.at_index(source).at_key("messages")?);
     }
@@ -156,6 +202,10 @@ fn mend(
         strict,
     };
     let mut plan = plan(list);
+    let is_removed = |fix: &Found| fix.id.is_some_and(|id| gone.contains(&transcript.id_text(id)));
+    for fix in plan.fixes.iter_mut().filter(|fix| fix.code == Code::BlankName.name() && is_removed(fix)) {
+        fix.code = REMOVED;
+    }
     fixes.append(&mut plan.fixes);
     fixes.sort_by_key(|fix| fix.index);
     repaired(write(&uniform, transcript, &plan, &calls, form)?, transcript, fixes)

@@ -95,16 +95,23 @@ pub fn plan<S: Source>(
     let relieve = |starters: &[(usize, u64)], released: &[usize]| {
         let mut replay = Replay::new(limits, list, starters, released);
         replay.run();
-        fit.start = replay.start_of(replay.atom);
-        fit.pinned = replay.pins(replay.atom).into_iter().map(|user| user.message).collect();
-        fit.tokens = replay.cost();
-        fit.clamps = replay.clamps();
+        fit = replay.fit();
         (replay.lengths, fit.start)
     };
     fit.replacements = plan_under_pressure(rules, list.timeline, list.outputs, list.tokens, source, relieve)?;
     let is_replaced = |output: usize| fit.replacements.binary_search_by_key(&output, |it| it.output).is_ok();
     fit.clamps.retain(|clamp| !is_replaced(clamp.output));
     Ok(fit)
+}
+
+/// The newest steps and all that follows the first of them, with the user messages that they need.
+#[must_use]
+pub fn keep_last(list: List<'_>, steps: usize) -> Fit {
+    let limits = Limits { room: u64::MAX, low: u64::MAX, first: 0, steps, short: 0 };
+    let mut replay = Replay::new(limits, list, &[], &[]);
+    replay.grow(list.tokens.len());
+    replay.drop_all_before(replay.guarded(list.atoms.len().saturating_sub(1)));
+    replay.fit()
 }
 
 /// The list as it grew.
@@ -240,11 +247,15 @@ impl<'a> Replay<'a> {
     /// The oldest atoms before another one, until the low mark is reached.
     fn drop_before(&mut self, atom: usize) {
         while self.atom < atom && self.cost() > self.limits.low {
-            let messages = self.list.atoms.get(self.atom).map_or(0..0, |atom| atom.messages.clone());
-            self.sum -= self.now.get(messages).unwrap_or_default().iter().sum::<u64>();
-            self.atom += 1;
-            self.fewest = false;
+            self.drop_all_before(self.atom + 1);
         }
+    }
+
+    fn drop_all_before(&mut self, atom: usize) {
+        let gone = self.start_of(self.atom)..self.start_of(atom);
+        self.sum -= self.now.get(gone).unwrap_or_default().iter().sum::<u64>();
+        self.atom = atom;
+        self.fewest = false;
     }
 
     /// Outputs with more tokens than that.
@@ -328,6 +339,17 @@ impl<'a> Replay<'a> {
             }
         }
         pinned
+    }
+
+    /// What is there now. Which old outputs are replaced is not known here.
+    fn fit(&self) -> Fit {
+        Fit {
+            start: self.start_of(self.atom),
+            pinned: self.pins(self.atom).into_iter().map(|user| user.message).collect(),
+            replacements: Vec::new(),
+            clamps: self.clamps(),
+            tokens: self.cost(),
+        }
     }
 
     fn clamps(&self) -> Vec<Clamp> {
