@@ -19,7 +19,7 @@ import test_prune
 from cases import by_length, check_tail, counters, pairing, talk
 
 import ctxfast
-from ctxfast import BudgetError
+from ctxfast import BudgetError, CannotFitError
 
 
 def select(package: ModuleType, messages: list[Any], budget: int, **options: Any) -> Any:
@@ -48,11 +48,44 @@ def test_cut_in_an_older_turn(package: ModuleType) -> None:
 
 
 def test_task_larger_than_the_budget(package: ModuleType) -> None:
-    """User text is never clamped. Fitting will raise `CannotFitError`; a tail says that it is over budget."""
+    """User text is never clamped. Fitting raises `CannotFitError`; a tail says that it is over budget."""
     messages = talk("U=20000 A[a]=0 T[a]=50")
+    with pytest.raises(CannotFitError, match=r"20,051 are needed, 20,000 of them pinned") as caught:
+        package.fit_messages(named(messages), 8_000, counter=by_length(package))
+    assert (caught.value.budget, caught.value.pinned, caught.value.needed) == (8_000, 20_000, 20_051)
+    assert caught.value.largest == "messages[0] (user): 20000 tokens"
     tail = select(package, messages, budget=8_000)
-    assert (tail.start, tail.pinned, tail.tokens, tail.over_budget) == (1, (0,), 20_050, True)
+    assert (tail.start, tail.pinned, tail.tokens, tail.over_budget) == (1, (0,), 20_051, True)
     assert tail.messages == messages
+
+
+def test_stateless_low_water(package: ModuleType) -> None:
+    """Steps of 1,000 tokens in a budget of 100,000, low water 65 %: a new prefix each 36th call, and not each one."""
+    messages = talk("U=10" + " A=1000" * 200)
+    count = by_length(package)
+    starts = []
+    for steps in range(95, 201 if package is ctxfast else 140):
+        fitted = package.fit_messages(messages[: steps + 1], 100_000, low_water=0.65, counter=count)
+        assert fitted.report.after <= 100_000
+        assert fitted.messages[0] is messages[0]
+        starts.append(steps - len(fitted.messages) + 2)
+    changes = [steps for steps, (one, other) in enumerate(itertools.pairwise(starts), 96) if one != other]
+    assert changes == [100, 136, 172][: len(changes)]
+    assert set(starts) <= {1, 37, 73, 109}
+
+
+def test_estimator_not_monotone(package: ModuleType) -> None:
+    """A text that is cut can have more tokens than before: then it stays as it is, and what helps is sought elsewhere."""
+
+    def jumpy(text: str) -> int:
+        return 500 if "truncated" in text or "pruned" in text else len(text)
+
+    count = counters(package).from_callable(jumpy, message_overhead=0)
+    messages = named(talk("U=10 A[a]=1 T[a]=400 A[b]=1 T[b]=300"))
+    fitted = package.fit_messages(messages, 400, counter=count)
+    assert fitted.messages == [messages[0], *messages[3:]]
+    with pytest.raises(CannotFitError):
+        package.fit_messages(messages, 200, counter=count)
 
 
 def test_clamp(package: ModuleType) -> None:
@@ -170,6 +203,7 @@ def test_user_inside_a_round(package: ModuleType) -> None:
     tail = select(package, messages, budget=3)  # A and the task, which is U2: the head does not fit beside it
     assert (tail.start, tail.pinned) == (4, (2,))
     assert package.repair(named(messages)).messages == named(talk("U A[a] T[a] U2 A"))
+    assert package.fit_messages(named(messages), 10_000).messages == named(talk("U A[a] T[a] U2 A"))
 
 
 def named(messages: list[Any]) -> list[Any]:
@@ -194,6 +228,7 @@ def test_live(package: ModuleType) -> None:
     tail = select(package, live, budget=1)
     assert tail.messages == live  # nothing is made up for the call that is still running
     assert package.repair(named(live)).messages == live
+    assert package.fit_messages(talk("A=500") + live, 100, counter=by_length(package)).messages == live
 
     broken_off = talk("U A[a] U2")
     assert package.safe_cuts(broken_off) == [0, 1, 2, 3]
@@ -225,6 +260,8 @@ TESTED = {
     "protected_turns with one turn": test_prune.test_the_newest_turns_are_protected,
     "Cut in an older turn": test_cut_in_an_older_turn,
     "Task larger than the budget": test_task_larger_than_the_budget,
+    "Stateless low-water": test_stateless_low_water,
+    "Estimator not monotone": test_estimator_not_monotone,
     "Clamp": test_clamp,
     "Additivity against safety": test_additivity_against_safety,
     "Zero and None": test_zero_and_none,
@@ -241,8 +278,6 @@ TESTED = {
 }
 
 NOT_YET = {
-    "Stateless low-water": "fitting",
-    "Estimator not monotone": "fitting",
     "Exclusive names": "truncation",
 }
 

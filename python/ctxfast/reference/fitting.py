@@ -131,7 +131,8 @@ def fit_messages(
     new = fitting.within()
     after = measure.shown(beside + fitting.leading_tokens + new.tokens)
     if new.tokens > fitting.room:
-        raise CannotFitError(budget, 0, after)
+        pinned = measure.shown(beside + fitting.leading_tokens + new.pinned_tokens)
+        raise CannotFitError(budget, pinned, after, fitting.largest(new, beside))
     edits = new.edits
     dropped = fitting.dropped(new)
     changed = [part[0] for part in dropped] + [edit.index for edit in edits]
@@ -162,6 +163,8 @@ class Written:
 
     messages: list[Any]
     tokens: int
+    pinned_tokens: int
+    now: list[int]  # tokens of the messages that came in, as they are in the new list
     start: int
     pinned: list[int]
     edits: list[Edit]
@@ -250,8 +253,8 @@ class Fitting:
         state = State(list(self.tokens), [output.tokens for output in self.outputs], start)
         lengths = []
         n = len(self.messages)
-        ends_of_requests = [(end, self.room) for end in pruning.responses if end > start]
-        for end, room in [*ends_of_requests, (n, max(self.room - short, 0))]:
+        requests = [(first, self.room) for first, _, kind in self.atoms if kind == STEP]
+        for end, room in [*requests, (n, max(self.room - short, 0))]:
             if self.cost(state, state.start, end) > room:
                 lengths.append(end)
                 self.relieve(state, end, room, pruning, starters)
@@ -265,16 +268,17 @@ class Fitting:
                 state.pruned.add(number)
                 if self.outputs[number].index >= state.start:
                     self.shrink(state, number, self.outputs[number].tokens - saved)
-        if self.cost(state, state.start, end) <= self.low:
+        low = min(self.low, room)
+        if self.cost(state, state.start, end) <= low:
             return
         starts = [first for first, _, _ in self.atoms if first < end]
         kept_steps = [first for first, _, kind in self.atoms if state.start <= first < end and kind == STEP]
         guarded = kept_steps[-self.steps] if len(kept_steps) >= self.steps else state.start
         if self.cost(state, guarded, end) > room:
             self.clamp(state, guarded, end, max(room // HUGE, LEAST_OUTPUT))
-        self.drop(state, guarded, end)
+        self.drop(state, guarded, end, low)
         if self.cost(state, state.start, end) > room:
-            self.drop(state, starts[-1], end)
+            self.drop(state, starts[-1], end, low)
         over = self.cost(state, state.start, end) - room
         if over > 0:
             newest = [state.sizes[number] for number in self.numbers(starts[-1], end)]
@@ -283,10 +287,10 @@ class Fitting:
             self.clamp(state, starts[-1], end, max(most, LEAST_OUTPUT))
         state.fewest = state.fewest or self.cost(state, state.start, end) > room
 
-    def drop(self, state: State, until: int, end: int) -> None:
-        """The oldest atoms, until the low mark is reached."""
+    def drop(self, state: State, until: int, end: int, low: int) -> None:
+        """The oldest atoms, until there are no more tokens than `low`."""
         for _, stop, _ in self.atoms:
-            if state.start < stop <= until and self.cost(state, state.start, end) > self.low:
+            if state.start < stop <= until and self.cost(state, state.start, end) > low:
                 state.start, state.fewest = stop, False
 
     def numbers(self, start: int, end: int) -> list[int]:
@@ -353,7 +357,20 @@ class Fitting:
             front = merged(front)
         new = [*(message for _, message in front), *changed[rest:]]
         kept = changed[: min(self.leading, state.start)]
-        return Written(kept + new, self.counter.messages_sum(new), state.start, pinned, edits)
+        now = [self.counter.messages_sum([message]) for message in changed]
+        in_front = self.counter.messages_sum([message for _, message in front])
+        task = sum(self.pin_tokens(index) for index in self.users[-1:] if index >= rest)
+        tokens = self.counter.messages_sum(new)
+        return Written(kept + new, tokens, in_front + task, now, state.start, pinned, edits)
+
+    def largest(self, new: Written, beside: int) -> str:
+        """The largest of what must stay."""
+        kept = [*range(self.leading), *new.pinned, *range(new.start, len(self.messages))]
+        index = max(kept, key=lambda index: (new.now[index], -index), default=-1)
+        if index < 0 or beside > new.now[index]:
+            return f"what stands beside the messages (system, tools): {beside} tokens"
+        role = read_fields(self.messages[index], "message")["role"]
+        return f"messages[{index}] ({role}): {new.now[index]} tokens"
 
     def take_ends(self, pruning: Pruning, number: int, tokens: int) -> None:
         """Cuts an output to its ends."""

@@ -376,7 +376,7 @@ impl<'a, 'py> Fitting<'a, 'py> {
         let messages = self.messages.get_slice(0, self.leading.min(start));
         messages.set_slice(messages.len(), messages.len(), &front)?;
         messages.set_slice(messages.len(), messages.len(), &suffix)?;
-        let task = self.users.last().filter(|task| task.message >= start);
+        let task = self.users.last().filter(|task| task.message >= start + usize::from(merged));
         Ok(Written {
             messages,
             edits: edits.into_iter().map(|(_, edit)| edit).collect(),

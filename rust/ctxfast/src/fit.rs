@@ -53,7 +53,7 @@ pub struct List<'a> {
     pub users: &'a [User],
     /// All tool outputs, ascending.
     pub outputs: &'a [Output],
-    /// Where requests were made.
+    /// Its responses, for the protection of outputs.
     pub timeline: &'a Timeline,
 }
 
@@ -174,14 +174,13 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Plays all requests, and the one that is to come.
+    /// Plays all requests, which were made where steps begin, and the one that is to come.
     fn run(&mut self) {
         let count = self.list.tokens.len();
-        for &request in &self.list.timeline.responses {
-            if request > self.end {
-                self.grow(request);
-                self.relieve(self.limits.room);
-            }
+        let steps = self.list.atoms.iter().filter(|atom| atom.kind == Kind::Step);
+        for request in steps.map(|step| step.messages.start) {
+            self.grow(request);
+            self.relieve(self.limits.room);
         }
         self.grow(count);
         self.relieve(self.limits.room.saturating_sub(self.limits.short));
@@ -197,9 +196,10 @@ impl<'a> Replay<'a> {
         if self.cost() <= room {
             return;
         }
+        let low = self.limits.low.min(room);
         self.lengths.push(self.end);
         self.prune();
-        if self.cost() <= self.limits.low {
+        if self.cost() <= low {
             return;
         }
         let newest = self.list.atoms.partition_point(|atom| atom.messages.start < self.end).saturating_sub(1);
@@ -208,9 +208,9 @@ impl<'a> Replay<'a> {
             let most = (room / HUGE).max(LEAST_OUTPUT);
             self.clamp(self.outputs_from(self.start_of(guarded)), most);
         }
-        self.drop_before(guarded);
+        self.drop_before(guarded, low);
         if self.cost() > room {
-            self.drop_before(newest);
+            self.drop_before(newest, low);
         }
         if self.cost() > room {
             self.clamp_to(room, self.outputs_from(self.start_of(newest)));
@@ -244,9 +244,9 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The oldest atoms before another one, until the low mark is reached.
-    fn drop_before(&mut self, atom: usize) {
-        while self.atom < atom && self.cost() > self.limits.low {
+    /// The oldest atoms before another one, until there are no more tokens than `low`.
+    fn drop_before(&mut self, atom: usize, low: u64) {
+        while self.atom < atom && self.cost() > low {
             self.drop_all_before(self.atom + 1);
         }
     }
