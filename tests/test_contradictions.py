@@ -75,7 +75,7 @@ def test_stateless_low_water(package: ModuleType) -> None:
 
 
 def test_estimator_not_monotone(package: ModuleType) -> None:
-    """A text that is cut can have more tokens than before: then it stays as it is, and what helps is sought elsewhere."""
+    """A text that is cut can have more tokens than before: then it stays, and what helps is sought elsewhere."""
 
     def jumpy(text: str) -> int:
         return 500 if "truncated" in text or "pruned" in text else len(text)

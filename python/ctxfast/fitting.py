@@ -129,43 +129,46 @@ def fit_messages(
 ) -> Fitted[M]:
     """A list that fits, without a model: `validate` finds nothing in it, or an error says what does not fit.
 
-    `max_tokens` covers the messages, `system` (a system prompt that stands beside them, Anthropic's) and `tools`. A
-    `ContextBudget` means its `usable` tokens, and brings its own margin; a number is compared with what the counter says
-    with its safety. `None`, or a budget that is not `known`: nothing is decided in silence; the list is repaired, and
-    `report.unknown_window` says so. A list within the budget comes back as it is, in a new list.
+    `max_tokens` covers the messages, `system` (a system prompt that stands beside them, Anthropic's) and `tools`.
+    A `ContextBudget` means its `usable` tokens, and brings its own margin; a number is compared with what the
+    counter says with its safety. `None`, or a budget that is not `known`: nothing is decided in silence; the list
+    is repaired, and `report.unknown_window` says so. A list within the budget comes back as it is, in a new list.
 
     Else, in this order, and no further than it is needed:
 
-    1. old tool outputs become stubs, with the protection of `prune_tool_outputs` but whether it pays or not;
-    2. if there is still more than `low_water` (0.6) of the room that system prompts and tools leave, the oldest messages
-       go, in whole steps with all their results, down to it. The newest steps stay (`policy.prune.protected_steps`, 3),
-       and if these alone are too large, the results that have more than a quarter of the room are cut to their ends,
-       so that the others can stay;
-    3. if that is not enough, the protected steps but for the newest one go;
-    4. the results of the newest step are cut to their ends, all to the same length;
-    5. `CannotFitError`, which names the largest thing. What users say is never cut (but see `policy.clamp_user`).
+    1. Old tool outputs become stubs, with the protection of `prune_tool_outputs`, but without asking whether it pays.
+    2. If there is still more than `low_water` (0.6) of the room that system prompts and tools leave, the oldest
+       messages go, in whole steps with all their results, down to it. The newest steps
+       (`policy.prune.protected_steps`, 3) stay, and if these alone are too large, those of their results that
+       have more than a quarter of the room are cut to their ends, so that the others can stay.
+    3. If that is not enough, the protected steps but for the newest one go, too.
+    4. The results of the newest step are cut to their ends, the large ones to one size.
+    5. `CannotFitError`, which names the largest thing. What users say is cut only with `policy.clamp_user`.
 
-    System messages at the start stay, and so does the task, which is the newest message in which a user says something;
-    the user message that opened the turn in which the cut is; and the first one, if it has at most 10 % of the budget.
-    In Anthropic's form users' messages that have become neighbours are written as one.
+    System messages at the start stay, and so do the task, which is the newest message in which a user says
+    something; the user message that opened the turn in which the cut is; and the first one, if it has at most 10
+    % of the budget. In Anthropic's form users' messages that have become neighbours are written as one.
 
-    **Stable.** Whoever passes the full list before each request gets what went before again: the history is replayed,
-    request by request, and each time it had become too large it was brought down to `low_water`. So the provider's cache
-    holds between two such moments. Going on with the list that was given does the same.
+    **Stable.** Whoever passes the full list before each request finds gone what was gone before, and no more: the
+    history is replayed, request by request, and whenever it had become too large it was brought down to
+    `low_water`. So the provider's cache holds between two such moments. Going on with the list that was given
+    does the same.
 
-    `used` are the tokens that the provider has counted for this list (`UsageAnchor.predict`), if they are known: what it
-    counts beside what the counter sees (system prompts and tools that are not passed, errors of the estimate) then counts
-    here, in steps of 5 % of the budget, without safety. With a `store` all that goes is saved before:
-    stubs and cut outputs name the id, dropped steps have theirs in `report.dropped`.
+    `used` are the tokens that the provider counts for this request, if that is known (`UsageAnchor.predict`).
+    What it counts beside what the counter sees, prompts and tools that are not passed or errors of the estimate,
+    then counts here, in steps of 5 % of the budget, and without safety. With a `store` all that goes is saved
+    before: stubs and cut outputs name the id, dropped messages have theirs in `report.dropped`.
 
-    Messages may be of either form, and mixed: `form` and `provider` are those of `repair`. Time is linear in the list.
-    Raises `CannotFitError`; `BudgetError` for a budget that is no number of tokens or 0; `MessageTypeError` or
-    `MessageValueError` for a message that cannot be read; `TypeError` or `ValueError` for an argument that means nothing.
+    Messages may be of either form, and mixed; `form` and `provider` are those of `repair`. Time is linear in the
+    list. Raises `CannotFitError`; `BudgetError` for a budget that is 0 or no number of tokens; `MessageTypeError`
+    or `MessageValueError` for a message that cannot be read; `TypeError` or `ValueError` for an argument that
+    means nothing.
 
     >>> step = {"role": "assistant", "content": "word " * 400}
     >>> messages = [{"role": "user", "content": "Go on."}, *[step] * 20]
-    >>> fitted = fit_messages(messages, 6_000)
-    >>> print(fitted.report)
+    >>> print(fit_messages(messages, 6_000).report)
+    8,227 tokens before, 5,350 after, of 6,000
+    7 steps and 0 user messages dropped: 2,793 tokens
     """
     policy = FitPolicy() if policy is None else policy
     if not isinstance(policy, FitPolicy):
@@ -199,9 +202,10 @@ def keep_last(
 ) -> Fitted[M]:
     """The newest `n_steps` steps and all that follows the first of them, as a list that a provider accepts.
 
-    A step is a response of the model with all results of its calls. System messages at the start stay, and so do the user
-    message that opened the turn in which the cut is and the task, the newest message in which a user says something. A
-    list with fewer steps stays whole. Like `fit_messages` it repairs the list, and saves what goes in a `store`.
+    A step is a response of the model with all results of its calls. System messages at the start stay, and so do the
+    user message that opened the turn in which the cut is and the task, the newest message in which a user says
+    something. A list with fewer steps stays whole. Like `fit_messages` it repairs the list, and saves what goes in a
+    `store`.
 
     Raises `ValueError` for fewer steps than one, `TypeError` for no whole number, `MessageTypeError` or
     `MessageValueError` for a message that cannot be read.

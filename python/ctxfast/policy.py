@@ -227,10 +227,11 @@ class FitPolicy:
     """Which old tool outputs go first, and how many of the newest steps are the last to go. When it pays is not asked:
     `prune_threshold`, `batch`, `trigger_tokens`, `min_batch` and `horizon_share` say nothing here."""
     pin_first: bool = True
-    """The first user message stays if it has at most 10 % of the budget: most sessions begin with what they are about."""
+    """The first user message stays if it has at most 10 % of the budget: most sessions begin with what they are about.
+    """
     clamp_user: bool = False
-    """Where nothing else is left to go, what users say is cut like a tool output, the largest message first. By default
-    that is a `CannotFitError`."""
+    """Where nothing else is left to go, what users say is cut like a tool output, large messages first. By default that
+    is a `CannotFitError`."""
 
     def __post_init__(self) -> None:
         """Reject what cannot be meant."""

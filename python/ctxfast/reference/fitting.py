@@ -130,7 +130,7 @@ def fit_messages(
     fitting.merges = form == "anthropic" or (form == "auto" and is_anthropic(mended.messages))
     new = fitting.within()
     after = measure.shown(beside + fitting.leading_tokens + new.tokens)
-    if new.tokens > fitting.room:
+    if beside + fitting.leading_tokens + new.tokens > most:
         pinned = measure.shown(beside + fitting.leading_tokens + new.pinned_tokens)
         raise CannotFitError(budget, pinned, after, fitting.largest(new, beside))
     edits = new.edits
@@ -232,10 +232,9 @@ class Fitting:
         openers = [index for index, _, kind in self.atoms if kind == USER and index < start and index in self.users]
         head = openers[-1:] if self.kind_of(start) not in (USER, "") else []
         task = [index for index in self.users if index < end][-1:]
+        kept = first + head + task
         if fewest:
             kept = task if task and task[0] < start else head
-        else:
-            kept = first + head + task
         return sorted({index for index in kept if index < start})
 
     def cost(self, state: State, start: int, end: int) -> int:

@@ -129,7 +129,7 @@ pub(crate) fn fit(
     let mut reader = Reader::new(&list, &items, counter, &policy, fitting.outputs.len());
     let written = fitting.within(limits, &policy, &mut reader, store.as_ref())?;
     let after = measure.shown(counter, fixed + written.tokens);
-    if written.tokens > room {
+    if fixed + written.tokens > most {
         let pinned = measure.shown(counter, fixed + written.pinned_tokens);
         let (mut place, mut largest) = fitting.largest(&written)?;
         if beside > largest {
