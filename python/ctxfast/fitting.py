@@ -91,14 +91,14 @@ class FitReport:
         lines = [f"{self.before:,} tokens before, {self.after:,} after{of_budget}"]
         if self.unknown_window:
             lines = [f"{self.before:,} tokens, the budget is not known: nothing was dropped"]
-        for what, edits in (("stubs for old tool outputs", self.stubs), ("outputs cut to their ends", self.clamped)):
+        for what, edits in (("stub", self.stubs), ("clamped output", self.clamped)):
             if edits:
-                lines.append(f"{len(edits)} {what}: {sum(edit.before - edit.after for edit in edits):,} tokens")
+                saved = sum(edit.before - edit.after for edit in edits)
+                lines.append(f"{_counted(len(edits), what)}: {saved:,} tokens saved")
         if self.dropped:
-            steps = sum(part.kind == "step" for part in self.dropped)
-            users = sum(bool(part.text) for part in self.dropped)
-            gone = f"{steps} steps and {users} user messages dropped"
-            lines.append(f"{gone}: {sum(part.tokens for part in self.dropped):,} tokens")
+            steps = _counted(sum(part.kind == "step" for part in self.dropped), "step")
+            users = _counted(sum(bool(part.text) for part in self.dropped), "user message")
+            lines.append(f"{steps} and {users} dropped: {sum(part.tokens for part in self.dropped):,} tokens")
         if self.repairs.items:
             lines.append(str(self.repairs))
         return "\n".join(lines)
@@ -235,6 +235,11 @@ def _fitted(done: tuple[Any, ...], budget: float | None, *, unknown_window: bool
         unknown_window=unknown_window,
     )
     return Fitted(new, report)
+
+
+def _counted(number: int, what: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _share(low_water: object) -> float:

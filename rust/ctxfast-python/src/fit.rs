@@ -463,7 +463,7 @@ impl<'a, 'py> Fitting<'a, 'py> {
             let stored = match store {
                 Some(store) => {
                     let messages = self.messages.get_slice(start, end);
-                    Some(store.save(json::text(messages.as_any(), Keys::All)?.0)?)
+                    store.save(json::text(messages.as_any(), Keys::All)?.0)?
                 }
                 None => None,
             };

@@ -41,9 +41,12 @@ impl<'py> Store<'py> {
         }
     }
 
-    /// Saves a text; gives its id.
-    pub(crate) fn save(&self, text: Bound<'py, PyString>) -> Read<String> {
+    /// Saves a text; gives its id, or none if it could not be saved.
+    pub(crate) fn save(&self, text: Bound<'py, PyString>) -> Read<Option<String>> {
         let id = self.save.call1((text,))?;
+        if id.is_none() {
+            return Ok(None);
+        }
         let Ok(id) = id.cast::<PyString>() else {
             return Err(parameter_type_error("store", "save to give an id as a text", &id).into());
         };
@@ -52,7 +55,7 @@ impl<'py> Store<'py> {
         let mut is_id = (1..=LONGEST_ID).contains(&chars(id));
         view(id).each_point(|point| is_id &= is_printable(point));
         if is_id {
-            return Ok(view(id).to_well_formed());
+            return Ok(Some(view(id).to_well_formed()));
         }
         let message = format!("store: expected save to give an id of 1 to {LONGEST_ID} printable characters");
         Err(PyValueError::new_err(message).into())
@@ -168,8 +171,8 @@ pub(crate) struct Reader<'a, 'py> {
     named: HashMap<String, Named>,
     /// The path that was sought last.
     sought: Option<(String, Finder<'static>)>,
-    /// The ids of outputs that were saved.
-    saved: HashMap<usize, String>,
+    /// The ids of outputs that were saved; none for those that could not be.
+    saved: HashMap<usize, Option<String>>,
 }
 
 /// What the policy says of a tool's name.
@@ -408,7 +411,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     fn save(&mut self, output: usize, store: Option<&Store<'py>>) -> Read<Option<String>> {
         let Some(store) = store else { return Ok(None) };
         if let Some(id) = self.saved.get(&output) {
-            return Ok(Some(id.clone()));
+            return Ok(id.clone());
         }
         let holder = &self.content(output)?.holder;
         let py = holder.py();
@@ -419,7 +422,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         };
         let id = store.save(text)?;
         self.saved.insert(output, id.clone());
-        Ok(Some(id))
+        Ok(id)
     }
 
     /// Writes the stubs into `messages`; returns the tokens of each message.
