@@ -361,3 +361,116 @@ impl<'a> Replay<'a> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::{atoms, tests::transcript};
+
+    /// What a replay leaves of a conversation in short (see [`crate::steps`]): every message has 10 tokens, or what is
+    /// given; results are nothing but output.
+    fn left(
+        script: &str,
+        sizes: &[(usize, u64)],
+        room: u64,
+        first: u64,
+    ) -> (usize, Vec<usize>, Vec<Clamp>, u64) {
+        let table = transcript(script);
+        let mut tokens = vec![10; table.entries().len()];
+        for &(message, size) in sizes {
+            tokens[message] = size;
+        }
+        let is_user = |&(_, entry): &(usize, &crate::transcript::Entry)| entry.own_text;
+        let user = |(message, _)| User { message, tokens: tokens[message] };
+        let users: Vec<User> = table.entries().iter().enumerate().filter(is_user).map(user).collect();
+        let has_result = |message: &usize| !table.results_of(&table.entries()[*message]).is_empty();
+        let output = |message| Output { message, tokens: tokens[message], replaced: false };
+        let outputs: Vec<Output> = (0..tokens.len()).filter(has_result).map(output).collect();
+        let list = List {
+            atoms: &atoms(&table),
+            tokens: &tokens,
+            users: &users,
+            outputs: &outputs,
+            timeline: &Timeline::new(&table, Vec::new()),
+        };
+        let limits = Limits { room, low: room * 3 / 5, first, steps: 2, short: 0 };
+        let mut replay = Replay::new(limits, list, &[], &[]);
+        replay.run();
+        let fit = replay.fit();
+        (fit.start, fit.pinned, fit.clamps, fit.tokens)
+    }
+
+    #[test]
+    fn what_fits_stays() {
+        assert_eq!(left("U Aa Ta A U Ab Tb", &[], 70, 10), (0, vec![], vec![], 70));
+        assert_eq!(left("", &[], 0, 0), (0, vec![], vec![], 0));
+    }
+
+    #[test]
+    fn oldest_atoms_go_and_the_opener_of_their_turn_stays() {
+        // 130 tokens: down to 75 at most, of which the opener of the first turn has 10
+        let sizes = [(1, 20), (2, 20)];
+        assert_eq!(left("U Aa Ta Ab Tb Ac Tc U Ad Td A", &sizes, 125, 0), (5, vec![0], vec![], 70));
+        assert_eq!(left("U Aa Ta Ab Tb Ac Tc U Ad Td A", &[], 99, 0), (7, vec![], vec![], 40));
+        // a small first message stays
+        assert_eq!(left("U Aa Ta Ab Tb Ac Tc U Ad Td A", &[], 99, 10), (7, vec![0], vec![], 50));
+    }
+
+    #[test]
+    fn the_answer_for_a_longer_list_goes_on_from_that_for_a_shorter_one() {
+        let mut script = "U".to_owned();
+        let mut starts = Vec::new();
+        for _ in 0..60 {
+            script += " Aa Ta";
+            starts.push(left(&script, &[], 200, 0).0);
+        }
+        assert!(starts.is_sorted());
+        starts.dedup();
+        // 20 tokens a step, 80 of room: a new start each fifth step from the tenth one on
+        assert_eq!(starts.len(), 12);
+    }
+
+    #[test]
+    fn what_is_huge_is_cut_before_other_new_steps_go() {
+        let (start, pinned, clamps, tokens) = left("U Aa Ta Ab Tb Ac Tc", &[(6, 5_000)], 1_000, 0);
+        assert_eq!((start, pinned, tokens), (0, vec![], 10 + 50 + 250));
+        assert_eq!(clamps, [Clamp { output: 2, tokens: 250 }]);
+        // small rooms: an output is not cut to less than a line
+        let (start, pinned, clamps, tokens) = left("U Aa Ta", &[(2, 5_000)], 40, 0);
+        assert_eq!((start, pinned, tokens), (1, vec![0], 84));
+        assert_eq!(clamps, [Clamp { output: 0, tokens: LEAST_OUTPUT }]);
+    }
+
+    #[test]
+    fn results_of_one_step_share_the_room() {
+        let sizes = [(2, 50), (3, 2_000), (4, 3_000), (5, 4_000), (6, 5_000), (7, 6_000)];
+        let (_, _, clamps, tokens) = left("U Aabcdef Ta Tb Tc Td Te Tf", &sizes, 1_000, 0);
+        let each = (1_000 - 10 - 10 - 50) / 5;
+        assert_eq!(clamps.iter().map(|clamp| clamp.tokens).collect::<Vec<_>>(), [each; 5]);
+        assert_eq!(tokens, 70 + 5 * each);
+    }
+
+    #[test]
+    fn of_a_task_inside_a_step_the_text_is_enough() {
+        // the user spoke beside the result: when that step is gone, the opener is not needed if there is no room for it
+        assert_eq!(left("U Aa Ma Ab Tb", &[(0, 90)], 100, 0), (3, vec![2], vec![], 30));
+    }
+
+    #[test]
+    fn the_newest_steps_and_what_they_need() {
+        let table = transcript("S U Aa Ta A U Ab Tb A");
+        let tokens = vec![10; 9];
+        let users = [User { message: 1, tokens: 10 }, User { message: 5, tokens: 10 }];
+        let atoms: Vec<Atom> = atoms(&table).into_iter().filter(|atom| atom.kind != Kind::System).collect();
+        let timeline = Timeline::new(&table, Vec::new());
+        let list = List { atoms: &atoms, tokens: &tokens, users: &users, outputs: &[], timeline: &timeline };
+        let kept = |steps| {
+            let fit = keep_last(list, steps);
+            (fit.start, fit.pinned)
+        };
+        assert_eq!(kept(1), (8, vec![5]));
+        assert_eq!(kept(2), (6, vec![5]));
+        assert_eq!(kept(3), (4, vec![1]));
+        assert_eq!(kept(9), (1, vec![]));
+    }
+}
