@@ -13,7 +13,7 @@ import math
 from random import Random
 from typing import Any, Literal
 
-from cases import Message
+from cases import Message, blocks, has_user_text
 
 Form = Literal["openai", "anthropic"]
 
@@ -109,3 +109,13 @@ def steps(count: int, *, seed: object = 1, turns: int = 1, form: Form = "openai"
 def session(count: int, **options: Any) -> list[Message]:
     """All messages of `steps`."""
     return [message for step in steps(count, **options) for message in step]
+
+
+def user_texts(messages: list[Message]) -> list[str]:
+    """What users say, also beside tool results."""
+    found = []
+    for message in filter(has_user_text, messages):
+        content = message["content"]
+        text = content if isinstance(content, str) else "\n".join(part["text"] for part in blocks(message, "text"))
+        found.append(text)
+    return found
