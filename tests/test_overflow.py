@@ -267,6 +267,33 @@ def test_nothing_said(body: object) -> None:
     assert (half.kind, half.maybe_overflow) == (said_nothing.kind, False)
 
 
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("text", ["", "{}", "null"])
+def test_nothing_said_to_a_real_client(text: str, status: int) -> None:
+    """The SDKs make a text of the status alone, and so does the HTTP library: that says nothing more."""
+    server = httpx2.MockTransport(lambda _: httpx2.Response(status, text=text))
+    client = httpx2.Client(transport=server)
+    openai_client = openai.OpenAI(api_key="x", http_client=client)
+    claude = anthropic.Anthropic(api_key="x", http_client=client)
+    hello: list[anthropic.types.MessageParam] = [{"role": "user", "content": "hello"}]
+    for call in (
+        lambda: openai_client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hello"}]),
+        lambda: claude.messages.create(model="m", max_tokens=5, messages=hello),
+        lambda: client.get("https://example.com").raise_for_status(),
+    ):
+        with pytest.raises((openai.APIStatusError, anthropic.APIStatusError, httpx2.HTTPStatusError)) as caught:
+            call()
+        said_nothing = classify_error(caught.value)
+        assert (said_nothing.kind, said_nothing.maybe_overflow) == (
+            "payload_too_large" if status == 413 else "unknown",
+            True,
+        )
+        full = classify_error(caught.value, context_window=100_000, estimated_tokens=80_000)
+        assert (full.kind, full.retry) == ("context_overflow", "shrink")
+        half = classify_error(caught.value, context_window=100_000, estimated_tokens=79_999)
+        assert (half.kind, half.maybe_overflow) == (said_nothing.kind, False)
+
+
 @pytest.mark.parametrize("entry", load_vectors("usage_shapes.json")["silent"], ids=by_id)
 def test_answers_that_came(entry: Entry) -> None:
     """What a response with `usage` says, with the window and an estimate of what was sent."""

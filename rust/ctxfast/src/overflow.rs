@@ -11,6 +11,7 @@ mod signals;
 mod words;
 
 use numbers::Numbers;
+use signals::says_nothing;
 pub use signals::{Key, Signals};
 use words::{Mark, Marks};
 
@@ -181,7 +182,8 @@ impl Signals {
             kind = answered.and_then(|answered| facts.of_answer(answered, sent)).unwrap_or(kind);
         }
         let silent = facts.nothing_said() && matches!(facts.status, Some(400 | 422)) && kind == Kind::Unknown;
-        let mut maybe_overflow = silent || (facts.marks.has(Mark::NoBody) && facts.status == Some(413));
+        let too_large = self.speak() && facts.nothing_said() && facts.status == Some(413);
+        let mut maybe_overflow = silent || too_large;
         if let (true, Some(window), Some(estimate)) =
             (maybe_overflow, sent.window.filter(|&n| n > 0), sent.estimate)
         {
@@ -396,7 +398,7 @@ impl<'s> Facts<'s> {
     }
 
     fn nothing_said(&self) -> bool {
-        self.marks.has(Mark::NoBody) || self.signals.sentences.is_empty()
+        self.marks.has(Mark::NoBody) || self.signals.sentences.iter().all(|said| says_nothing(&said.text))
     }
 
     fn kind(&self) -> Kind {

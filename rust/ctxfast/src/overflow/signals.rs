@@ -314,9 +314,43 @@ fn duration(text: &str) -> Option<f64> {
     seconds
 }
 
+/// Whether this is an empty body, or all that libraries can say of a refusal without one: "Error code: 400" (`openai`,
+/// `anthropic`), "Client error '400 Bad Request' for url ..." (`httpx`), "400 Client Error: Bad Request for url: ..."
+/// (`requests`). Normalised, thus without the quotes.
+pub(super) fn says_nothing(normal: &str) -> bool {
+    let is_empty = |text| matches!(text, "" | "{}" | "[]" | "null" | "none");
+    let after = |text| number(text).filter(|(status, _)| (400..600).contains(status)).map(|(_, rest)| rest);
+    if let Some(rest) = normal.strip_prefix("error code: ").and_then(after) {
+        return is_empty(rest.trim_start_matches([' ', '-']));
+    }
+    let of_httpx =
+        normal.strip_prefix("client error ").and_then(after).is_some_and(|rest| rest.contains(" for url "));
+    let of_requests = |rest: &str| rest.starts_with(" client error: ") && rest.contains(" for url: ");
+    is_empty(normal) || of_httpx || after(normal).is_some_and(of_requests)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_but_a_status() {
+        for (text, expected) in [
+            ("error code: 400", true),
+            ("error code: 413 - ", true),
+            ("error code: 400 - {}", true),
+            ("error code: 400 - none", true),
+            ("error code: 400 - bad request", false),
+            ("error code: 1261", false),
+            ("client error 400 bad request for url https://x.org/a", true),
+            ("400 client error: bad request for url: https://x.org/a", true),
+            ("400 bad request", false),
+            ("client error", false),
+            ("null", true),
+        ] {
+            assert_eq!(says_nothing(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_status_in_front() {
