@@ -327,7 +327,6 @@ def test_an_overflow_without_numbers(said: str, known: int | None, form: Form) -
     assert all(classify_error(refusal.error).context_window is None for refusal in asked.refusals)
 
 
-@pytest.mark.xfail(reason="`Error code: 400`, which the SDKs say of an empty body, is taken for something said")
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_said_at_all(form: Form) -> None:
     """`400 status code (no body)`: an overflow if the request fills the known window, else not one."""
