@@ -169,6 +169,7 @@ def llama_index_memory() -> Peer:
     memory = module("llama_index.core.memory").Memory
     load, back = llama_index_objects()
     counting = memory.from_defaults(token_limit=1)
+    loop = asyncio.new_event_loop()  # one for all calls: its database answers from a thread
 
     async def put_and_get(given: Any, budget: int) -> Any:
         own = memory.from_defaults(token_limit=budget)
@@ -179,7 +180,7 @@ def llama_index_memory() -> Peer:
         "own, exact (cl100k)",
         load,
         lambda given: sum(counting._estimate_token_count(message) for message in given),
-        lambda given, budget: asyncio.run(put_and_get(given, budget)),
+        lambda given, budget: loop.run_until_complete(put_and_get(given, budget)),
         back,
         system=False,
     )
