@@ -91,10 +91,8 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def ours() -> Peer:
-    fit = getattr(ctxfast, "fit_messages", None)
-    if fit is None:
-        raise ImportError("ctxfast has no fit_messages yet")
-    return Peer("ctxfast", same, ctxfast.count_tokens, lambda given, budget: fit(given, budget).messages, same)
+    fit = ctxfast.fit_messages
+    return Peer("own, estimate", same, ctxfast.count_tokens, lambda given, budget: fit(given, budget).messages, same)
 
 
 def langchain(**options: Any) -> Peer:

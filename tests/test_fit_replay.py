@@ -21,7 +21,6 @@ from growing_sessions import Form, session, user_texts
 import ctxfast
 from ctxfast import CannotFitError, ContextBudget, TokenCounter, validate
 
-FIT: Any = getattr(ctxfast, "fit_messages", None)  # to be `ctxfast.fit_messages`, and then no test is skipped
 CALLS = 400  # requests of the made-up session
 MOST_BROKEN = 0.06  # share of the requests that may change what was sent before
 REACHED = 5  # a fifth of the requests are below the budget
@@ -35,9 +34,7 @@ CALLERS: tuple[Caller, ...] = ("full history", "returned list")
 
 def fitting(budget: Any, counter: TokenCounter) -> Fit:
     """`fit_messages` with these options."""
-    if FIT is None:
-        pytest.skip("fit_messages does not exist yet")
-    return lambda messages: list(FIT(messages, budget, counter=counter).messages)
+    return lambda messages: ctxfast.fit_messages(messages, budget, counter=counter).messages
 
 
 # --------------------------------------------------------------------------------------------------- the measure
@@ -252,7 +249,6 @@ def test_real_sessions(caller: Caller, shared: Path) -> None:
     Where a request was not valid as it was logged, it comes back repaired, and what repairs it can change later.
     """
     counter = COUNTERS["flat"]
-    fitting(1, counter)  # skips at once
     requests = broken = seen = 0
     for messages in real_sessions(shared):
         budget = budget_of(messages, counter)

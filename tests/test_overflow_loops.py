@@ -20,22 +20,21 @@ from cases import Message, has_user_text, pairing
 from growing_sessions import SYSTEM, Form, session, user_texts
 
 import ctxfast
-from ctxfast import BudgetError, ContextBudget, ContextOverflowError, WindowError, classify_error, validate
+from ctxfast import (
+    BudgetError,
+    ContextBudget,
+    ContextOverflowError,
+    WindowError,
+    classify_error,
+    fit_messages,
+    validate,
+)
 
 WINDOW = 32_000  # tokens that the provider takes
 ANSWER = "Done."
 FORMS: tuple[Form, ...] = ("openai", "anthropic")
 # Characters of JSON for each of the provider's tokens: it counts 0.8, 1.0 and 1.3 times what ctxfast estimates.
 RATES = (4.0, 3.1, 2.4)
-
-
-def shrink(messages: list[Message], budget: ContextBudget, system: str | None) -> list[Message]:
-    """The one place at which messages are made fewer."""
-    # To be: return ctxfast.fit_messages(messages, budget, system=system).messages
-    if budget.usable is None:
-        return messages
-    room = max(1, budget.usable - estimate_of([], system))
-    return ctxfast.select_fresh_tail(messages, room, min_turns=1).messages
 
 
 def estimate_of(messages: Sequence[Message], system: str | None) -> int:
@@ -92,7 +91,7 @@ def ask(
                 raise overflow from error
             refusals.append(Refusal(estimate, budget.context_window, learned.context_window, error))
             budget = learned
-            sent = shrink(messages, budget, system)
+            sent = fit_messages(sent, budget, system=system).messages
             if estimate_of(sent, system) >= estimate:
                 raise overflow from error
 
@@ -266,22 +265,28 @@ def test_the_window_is_learned_once(form: Form) -> None:
     provider = Provider(form)
     asked = provider.asked(messages, ContextBudget(200_000))
     same_window = Provider(form)
-    again = same_window.asked(shrink(messages, asked.budget, provider.system), asked.budget)
+    fitted = fit_messages(messages, asked.budget, system=provider.system)
+    again = same_window.asked(fitted.messages, asked.budget)
     check_accepted(same_window, messages, again)
     assert again.refusals == []
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_provider_that_counts_twice_as_much(form: Form) -> None:
+@pytest.mark.parametrize("rate", [1.5, 1.0])
+@pytest.mark.parametrize("steps", [20, 60])
+def test_a_provider_that_counts_two_or_three_times_as_much(steps: int, rate: float, form: Form) -> None:
     """Its window is known, and what ctxfast takes for as much is still refused: then the estimate is what counts."""
-    messages = session(60, form=form)
-    provider = Provider(form, rate=1.3)
+    messages = session(steps, form=form)
+    provider = Provider(form, rate=rate)
     asked = provider.asked(messages, ContextBudget(200_000))
     check_accepted(provider, messages, asked)
-    assert 2 <= len(asked.refusals) <= 4
-    assert asked.refusals[0].after == WINDOW
-    for refusal in asked.refusals[1:]:
-        assert refusal.after == refusal.estimate * 9 // 10 < WINDOW
+    assert provider.sizes[0] > 1.8 * asked.refusals[0].estimate
+    assert 1 <= len(asked.refusals) <= 4
+    assert asked.budget.context_window == asked.refusals[-1].after
+    for refusal in asked.refusals:
+        assert refusal.after in (WINDOW, refusal.estimate * 9 // 10)
+        assert refusal.after is not None
+        assert refusal.after <= WINDOW
 
 
 # -------------------------------------------------------------------------------------------- without numbers
