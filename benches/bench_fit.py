@@ -1,4 +1,4 @@
-"""Fitting a list into a quarter of its tokens, and a list that fits already; ctxfast, and the reference for short lists."""
+"""Fitting a list into a part of its tokens, and one that fits already; ctxfast, and the reference for short ones."""
 
 from __future__ import annotations
 

@@ -448,6 +448,16 @@ def test_what_the_provider_counted_counts() -> None:
     assert not fit(messages, own // 2, used=own // 2).report.changed
 
 
+def test_what_the_provider_counts_more_goes_with_the_messages_before_nothing_fits() -> None:
+    messages = [USER, *steps(40)]
+    own = LENGTH.messages(messages)
+    fitted = fit(messages, own // 4, used=own * 13 // 10)
+    assert fitted.report.before == own * 13 // 10
+    assert LENGTH.messages(fitted.messages) > 1_000
+    assert fitted.report.after == pytest.approx(LENGTH.messages(fitted.messages) * 1.3, rel=0.01)
+    assert fitted.report.after <= own // 4
+
+
 def test_a_measurement_that_wobbles_changes_nothing() -> None:
     """Provider's counts differ a little from call to call; the cut must not move with them."""
     messages = [USER, *steps(40)]

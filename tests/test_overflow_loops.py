@@ -70,8 +70,8 @@ def ask(
     """What a user writes: ask; if it is too large, learn how much fits, make it smaller, ask again.
 
     A request that was above what is known, or now learned, of the window is made to fit that. If it was not, or that
-    has been done and no number is new, a tenth less than the request is taken for the window. What cannot be made
-    smaller ends in a `WindowError`.
+    has been done and no number is new, a tenth less than the request, with the output tokens that are asked for, is
+    taken for the window. What cannot be made smaller ends in a `WindowError`.
     """
     sent, refusals = messages, list[Refusal]()
     while True:
@@ -86,7 +86,7 @@ def ask(
             try:
                 learned = budget.learned(info.context_window)
                 if not learned.is_over(estimate) or (refusals and learned is budget):
-                    learned = learned.learned(estimate * 9 // 10)
+                    learned = learned.learned(estimate * 9 // 10 + (learned.max_output_tokens or 0))
             except BudgetError:  # the reserve for the answer leaves nothing of so small a window
                 raise overflow from error
             refusals.append(Refusal(estimate, budget.context_window, learned.context_window, error))

@@ -56,33 +56,43 @@ class Measure:
     """What a sum of counts is as a number of the budget."""
 
     counter: Counter
-    used: int | None
+    kind: Literal["safe", "exact", "added", "scaled"]
+    used: int  # what the provider counts
     everything: int  # the sum of the whole request
-    exact: bool
 
     def shown(self, tokens: int) -> int:
         """A sum in the budget's measure."""
-        if self.used is None:
-            return exact_total(self.counter, tokens) if self.exact else self.counter.total(tokens)
-        if self.used >= self.everything:
+        if self.kind == "safe":
+            return self.counter.total(tokens)
+        if self.kind == "exact":
+            return exact_total(self.counter, tokens)
+        if self.kind == "added":
             return tokens + self.used - self.everything
-        return -(-tokens * self.used // self.everything)
+        return -(-tokens * self.used // max(self.everything, 1))
 
     def most(self, budget: int) -> int:
         """The largest sum that is within the budget; a measured one in steps, so that it does not change each time."""
-        if self.used is None:
+        if self.kind in ("safe", "exact"):
             low, high = 0, budget
             while low < high:
                 middle = (low + high + 1) // 2
                 low, high = (middle, high) if self.shown(middle) <= budget else (low, middle - 1)
             return low
-        if self.used >= self.everything:
+        if self.kind == "added":
             most = max(budget - (self.used - self.everything), 0)
         else:
             most = -(-budget * self.everything // max(self.used, 1))
         if self.used <= budget:
             return max(most, self.everything)
         return most - most % max(budget // MEASURED_PARTS, 1)
+
+
+def measures(counter: Counter, used: int | None, everything: int, *, exact: bool) -> list[Measure]:
+    """The ways to compare a request with a budget, the careful one first."""
+    if used is None:
+        return [Measure(counter, "exact" if exact else "safe", 0, everything)]
+    scaled = Measure(counter, "scaled", used, everything)
+    return [Measure(counter, "added", used, everything), scaled] if used >= everything else [scaled]
 
 
 def exact_total(counter: Counter, tokens: int) -> int:
@@ -121,34 +131,40 @@ def fit_messages(
     if budget is None:
         tokens = counter.total(everything)
         return Fitted(mended.messages, FitReport(None, tokens, tokens, beside, mended.report))
-    measure = Measure(counter, measured, everything, isinstance(max_tokens, ContextBudget))
-    most, before = measure.most(budget), measure.shown(everything)
-    if everything <= most:
+    ways = measures(counter, measured, everything, exact=isinstance(max_tokens, ContextBudget))
+    if everything <= ways[0].most(budget):
+        before = ways[0].shown(everything)
         return Fitted(mended.messages, FitReport(budget, before, before, beside, mended.report))
 
-    fitting = Fitting(mended.messages, most - beside, budget, low_water, policy, counter, store)
-    fitting.merges = form == "anthropic" or (form == "auto" and is_anthropic(mended.messages))
-    new = fitting.within()
-    after = measure.shown(beside + fitting.leading_tokens + new.tokens)
-    if beside + fitting.leading_tokens + new.tokens > most:
-        pinned = measure.shown(beside + fitting.leading_tokens + new.pinned_tokens)
-        raise CannotFitError(budget, pinned, after, fitting.largest(new, beside))
-    edits = new.edits
-    dropped = fitting.dropped(new)
-    changed = [part[0] for part in dropped] + [edit.index for edit in edits]
-    report = FitReport(
-        budget=budget,
-        before=before,
-        after=after,
-        beside=beside,
-        repairs=mended.report,
-        stubs=tuple(edit for edit in edits if edit.reason != "clamped"),
-        dropped=tuple(dropped),
-        clamped=tuple(edit for edit in edits if edit.reason == "clamped"),
-        pinned=tuple(new.pinned),
-        earliest_changed_index=min(changed, default=None),
-    )
-    return Fitted(new.messages, report)
+    refused: CannotFitError | None = None
+    for measure in ways:
+        most = measure.most(budget)
+        fitting = Fitting(mended.messages, most - beside, budget, low_water, policy, counter, store)
+        fitting.merges = form == "anthropic" or (form == "auto" and is_anthropic(mended.messages))
+        new = fitting.within()
+        fixed = beside + fitting.leading_tokens
+        after = measure.shown(fixed + new.tokens)
+        if fixed + new.tokens > most:
+            pinned = measure.shown(fixed + new.pinned_tokens)
+            refused = refused or CannotFitError(budget, pinned, after, fitting.largest(new, beside))
+            continue
+        dropped = fitting.dropped(new)
+        changed = [part[0] for part in dropped] + [edit.index for edit in new.edits]
+        report = FitReport(
+            budget=budget,
+            before=measure.shown(everything),
+            after=after,
+            beside=beside,
+            repairs=mended.report,
+            stubs=tuple(edit for edit in new.edits if edit.reason != "clamped"),
+            dropped=tuple(dropped),
+            clamped=tuple(edit for edit in new.edits if edit.reason == "clamped"),
+            pinned=tuple(new.pinned),
+            earliest_changed_index=min(changed, default=None),
+        )
+        return Fitted(new.messages, report)
+    assert refused is not None
+    raise refused
 
 
 def is_anthropic(messages: Sequence[Any]) -> bool:

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use ctxfast::fit::{Clamp, Fit, Limits, List as Table, User, keep_last as newest, plan};
-use ctxfast::prune::{Output, Timeline};
+use ctxfast::prune::{Output, Rules, Timeline};
 use ctxfast::steps::{self, Atom};
 use ctxfast::transcript::Kind;
 use ctxfast::validate::Form;
@@ -106,39 +106,52 @@ pub(crate) fn fit(
     let items = Items::List(&messages);
     let (list, outputs, tokens) = List::read(&items, counter)?;
     let sum: u64 = tokens.iter().sum();
-    let (measure, most) = match used {
-        Some(used) => measured(used, beside + sum, max_tokens),
-        None => (measure, most),
-    };
-    if beside + sum <= most {
+    let ways = used.map_or_else(|| vec![(measure, most)], |used| measured(used, beside + sum, max_tokens));
+    if let Some((measure, _)) = ways.first().filter(|(_, most)| beside + sum <= *most) {
         return Ok(same(messages, repaired.report, measure.shown(counter, beside + sum), beside));
     }
     let fitting = Fitting::new(&messages, &list, form, tokens, outputs, counter)?;
     let fixed = beside + fitting.leading_tokens();
-    let room = most.saturating_sub(fixed);
-    policy.rules.protected_tokens = policy.rules.protected_tokens.min(room / 4);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a share of tokens, which are far below 2^53"
-    )]
-    let low = (room as f64 * wanted.low_water) as u64;
-    let first = if wanted.pin_first { max_tokens / FIRST } else { 0 };
-    let limits = Limits { room, low, first, steps: policy.rules.protected_steps.max(1), short: 0 };
     let mut reader = Reader::new(&list, &items, counter, &policy, fitting.outputs.len());
-    let written = fitting.within(limits, &policy, &mut reader, store.as_ref())?;
-    let after = measure.shown(counter, fixed + written.tokens);
-    if fixed + written.tokens > most {
-        let pinned = measure.shown(counter, fixed + written.pinned_tokens);
-        let (mut place, mut largest) = fitting.largest(&written)?;
-        if beside > largest {
-            (place, largest) = ("what stands beside the messages (system, tools)".to_owned(), beside);
+    let mut refused = None;
+    for (measure, most) in ways {
+        let room = most.saturating_sub(fixed);
+        let limits = Limits {
+            room,
+            low: share(room, wanted.low_water),
+            first: if wanted.pin_first { max_tokens / FIRST } else { 0 },
+            steps: policy.rules.protected_steps.max(1),
+            short: 0,
+        };
+        let protected_tokens = policy.rules.protected_tokens.min(room / 4);
+        let rules = Rules { protected_tokens, ..policy.rules.clone() };
+        let written = fitting.within(limits, &rules, &mut reader, store.as_ref())?;
+        let shown = |sum| measure.shown(counter, sum);
+        if fixed + written.tokens <= most {
+            let tokens = (shown(beside + sum), shown(fixed + written.tokens), beside);
+            return Ok(fitting.result(written, repaired.report, tokens, store.as_ref())?);
         }
-        return Err(cannot_fit_error(py, max_tokens, pinned, after, &place, largest));
+        let needed = (shown(fixed + written.pinned_tokens), shown(fixed + written.tokens));
+        refused = refused.or(Some((needed, written)));
     }
-    let before = measure.shown(counter, beside + sum);
-    Ok(fitting.result(written, repaired.report, (before, after, beside), store.as_ref())?)
+    let ((pinned, needed), (mut place, mut largest)) = match refused {
+        Some((numbers, written)) => (numbers, fitting.largest(&written)?),
+        None => ((0, 0), (String::new(), 0)),
+    };
+    if beside > largest {
+        (place, largest) = ("what stands beside the messages (system, tools)".to_owned(), beside);
+    }
+    Err(cannot_fit_error(py, max_tokens, pinned, needed, &place, largest))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a share of tokens, which are far below 2^53"
+)]
+fn share(tokens: u64, share: f64) -> u64 {
+    (tokens as f64 * share) as u64
 }
 
 /// What `ctxfast.fitting.keep_last` does.
@@ -190,7 +203,7 @@ enum Measure {
     Exact,
     /// What the provider counted and the counter does not see is added.
     Added(u64),
-    /// The counter counts more than the provider.
+    /// Each token of the counter is so many of the provider's.
     Scaled { used: u64, sum: u64 },
 }
 
@@ -213,17 +226,18 @@ impl Measure {
     }
 }
 
-/// How a measured request is compared with a budget, and the largest sum that is within it.
-fn measured(used: u64, sum: u64, max_tokens: u64) -> (Measure, u64) {
-    let (measure, most) = match used.checked_sub(sum) {
-        Some(more) => (Measure::Added(more), max_tokens.saturating_sub(more)),
-        None => (Measure::Scaled { used, sum }, scaled(max_tokens, sum, used.max(1))),
-    };
-    if used <= max_tokens {
-        return (measure, most.max(sum));
-    }
+/// How a measured request can be compared with a budget, and the largest sum that is within it.
+///
+/// What the provider counts beside what the counter sees may all stay, which is careful. If nothing fits then, each token
+/// of the counter is so many of the provider's.
+fn measured(used: u64, sum: u64, max_tokens: u64) -> Vec<(Measure, u64)> {
     let part = (max_tokens / MEASURED_PARTS).max(1);
-    (measure, most - most % part)
+    let most = |most: u64| if used <= max_tokens { most.max(sum) } else { most - most % part };
+    let scaled = (Measure::Scaled { used, sum }, most(scaled(max_tokens, sum, used)));
+    match used.checked_sub(sum) {
+        Some(more) => vec![(Measure::Added(more), most(max_tokens.saturating_sub(more))), scaled],
+        None => vec![scaled],
+    }
 }
 
 /// `tokens * to / from`, rounded up.
@@ -326,14 +340,14 @@ impl<'a, 'py> Fitting<'a, 'py> {
     fn within(
         &self,
         mut limits: Limits,
-        policy: &Policy,
+        rules: &Rules,
         reader: &mut Reader<'_, 'py>,
         store: Option<&Store<'py>>,
     ) -> Read<Written<'py>> {
         let table = self.table();
         let mut least: Option<Written<'py>> = None;
         for _ in 0..ATTEMPTS {
-            let fit = plan(limits, table, &policy.rules, reader)?;
+            let fit = plan(limits, table, rules, reader)?;
             let can_fit = fit.tokens <= limits.room.saturating_sub(limits.short);
             let written = self.write(fit, reader, store)?;
             let fits = written.tokens <= limits.room;

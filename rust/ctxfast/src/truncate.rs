@@ -374,7 +374,7 @@ mod tests {
         };
         // a line is known to be whole when the place before its line feed is reached
         let known = |place: &usize| place + usize::from(text[*place] == '\r') <= most;
-        let whole = (0..most + 1).filter(|&place| place < text.len()).filter(ends).filter(known).max();
+        let whole = (0..=most).filter(|&place| place < text.len()).filter(ends).filter(known).max();
         match whole {
             Some(whole) if 2 * whole >= most => whole,
             _ => all_boundaries(text).into_iter().filter(|&place| place <= most).max().unwrap(),
