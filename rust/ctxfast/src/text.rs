@@ -3,6 +3,7 @@
 //! Nothing here converts or copies. Lengths in code points are known without looking at the text (but for UTF-8);
 //! everything else is one linear pass of [`kernels`], whose one-line twins are in [`naive`].
 
+pub mod encode;
 mod kernels;
 pub mod naive;
 

@@ -16,6 +16,8 @@ use crate::tools::Tool;
 pub const MARK: &str = "[Tool output truncated: ";
 /// Characters before a cut in which the start of its grapheme cluster is sought, and after it the end.
 const NEAR: usize = 256;
+/// Letters of which two are a flag.
+const FLAGS: Range<u32> = 0x1_f1e6..0x1_f200;
 const FEED: u32 = 0x0a;
 const RETURN: u32 = 0x0d;
 
@@ -69,6 +71,13 @@ impl Totals {
         let (chars, feeds) = (text.chars(), text.count(b'\n'));
         let is_open = text.points().next_back().is_some_and(|last| last != FEED);
         Self { lines: feeds + usize::from(is_open), bytes: text.utf8_bytes(), chars, feeds }
+    }
+
+    /// Of a text whose lines and bytes are known.
+    #[must_use]
+    pub fn known(text: Text<'_>, lines: usize, bytes: usize) -> Self {
+        let is_open = text.points().next_back().is_some_and(|last| last != FEED);
+        Self { lines, bytes, chars: text.chars(), feeds: lines.saturating_sub(usize::from(is_open)) }
     }
 
     /// Whether nothing has to be cut.
@@ -293,7 +302,10 @@ fn is_plain_boundary(text: Text<'_>, chars: usize, place: usize) -> bool {
 /// A boundary before a place, from which clusters can be told; where none is near, just a place in front.
 fn window_start(text: Text<'_>, chars: usize, place: usize) -> usize {
     let first = place.saturating_sub(2 * NEAR);
-    (first..place).rev().find(|&start| is_plain_boundary(text, chars, start)).unwrap_or(first)
+    let plain = (first..place).rev().find(|&start| is_plain_boundary(text, chars, start));
+    // of a long row of flags every second border is none
+    let flags = || text.slice(0..first).points().rev().take_while(|point| FLAGS.contains(point)).count();
+    plain.unwrap_or_else(|| first - flags() % 2)
 }
 
 /// Boundaries between the grapheme clusters of a part of a text: where each of them begins.
@@ -510,6 +522,16 @@ mod tests {
         let points = [0xd83d; 30];
         let found = cut(Text::Ucs2(&points), Limits { bytes: 30, ..Limits::NONE }, Keep::Halves).unwrap();
         assert_eq!((found.head, found.tail, found.omitted_bytes), (5, 5, 60));
+    }
+
+    #[test]
+    fn long_rows_of_flags_are_cut_between_flags() {
+        let text = "🇹🇭".repeat(2_000);
+        for chars in 1_500..1_510 {
+            let limits = Limits { chars, ..Limits::NONE };
+            let found = cut(Text::from(text.as_str()), limits, Keep::Halves).unwrap();
+            assert_eq!((found.head % 2, found.tail % 2), (0, 0));
+        }
     }
 
     #[test]
