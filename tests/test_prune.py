@@ -466,6 +466,21 @@ def test_a_store_that_fails(package: ModuleType) -> None:
         package.prune_tool_outputs(messages, policy=ALL, store=Numbers())
 
 
+def test_a_store_without_room(package: ModuleType) -> None:
+    """It gives no id: the stub names none, and the report says so."""
+
+    class Full:
+        def save(self, text: str) -> str | None:
+            return "out" if text[0] == "y" else None
+
+    messages = session(step(0), step(1, output="y" * 1_000), step(2))
+    pruned = package.prune_tool_outputs(messages, policy=ALL, store=Full())
+    assert [item.stored for item in pruned.report.items] == [None, "out"]
+    assert ["saved as" in pruned.messages[index]["content"] for index in (2, 4)] == [False, True]
+    without = package.prune_tool_outputs(messages, policy=ALL)
+    assert pruned.messages[2] == without.messages[2]
+
+
 def test_stubs_of_others_are_stubs(package: ModuleType) -> None:
     texts = ["[Old tool result content cleared]", "[Tool output pruned \u2014 use expand for details]", "[gone]"]
     messages = session(*(step(number, output=text) for number, text in enumerate([*texts, texts[0] * 2])), step(4))

@@ -5,6 +5,7 @@ Counting, cutting and tail selection for lists of LLM messages. The public names
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from typing import Any, Final, Literal, SupportsIndex, final
 
 from ctxfast.counting import EstimatorConfig
@@ -36,17 +37,26 @@ __all__ = [
     "atoms",
     "classify_error",
     "count_tokens",
+    "cut_text",
     "find_safe_cut",
     "fresh_tail_budget",
+    "join_ascii",
+    "kept_ends",
+    "output_hash",
+    "output_json",
+    "output_text",
     "prune_tool_outputs",
     "remove",
     "repair",
     "safe_cuts",
     "select_fresh_tail",
     "step_starts",
+    "text_size",
     "tool_kinds",
+    "truncation_marker",
     "turn_starts",
     "validate",
+    "write_output",
 ]
 
 OPTIMISED: Final[bool]
@@ -898,6 +908,18 @@ def count_tokens(
     either it is `TokenCounter.default()`; both together are a `ValueError`.
     """
 
+def cut_text(
+    text: str,
+    size: tuple[SupportsIndex, SupportsIndex],
+    limits: tuple[SupportsIndex, SupportsIndex, SupportsIndex],
+    keep: str,
+) -> tuple[int, int, int, int] | None:
+    """
+    Where a text of so many lines and bytes is cut that is longer than the limits in lines, bytes and characters:
+    characters that are kept at the start and at the end, lines of which nothing is kept, bytes that are not. `None` if it
+    is not longer. `keep` is `"head"`, `"tail"`, `"halves"` or `"mostly_tail"`.
+    """
+
 def find_safe_cut(messages: Sequence[object], target: int, mode: Literal["steps", "role"] = "steps") -> int:
     """
     Where to cut near `target`: the largest safe cut in 1 to `target`, else the next one below `len(messages)`, else 0,
@@ -914,6 +936,32 @@ def fresh_tail_budget(usable_tokens: float) -> int:
 
     Usable is the context window less the reserve for output and a safety margin. Source of the bounds: PicoClaw and
     OpenCode; `ctxfast.compat.CalculateFreshTailBudget` is PicoClaw's plain clamp.
+    """
+
+def join_ascii(text: str, head: SupportsIndex, gap: str, start: SupportsIndex, end: SupportsIndex) -> str:
+    """
+    What is left of an ASCII text: so many characters of its start, a line in the gap, and the characters from `start` to
+    `end`. Made at once: added up in Python it would take up to twice the memory.
+    """
+
+def kept_ends(keep: str, tool_name: str) -> str:
+    """
+    Which ends of an output are kept: those that `keep` asks for, or those that suit the kind of tool.
+    """
+
+def output_hash(output: Any) -> str:
+    """
+    A hash of a text or of bytes, 32 digits; a text has that of its UTF-8.
+    """
+
+def output_json(content: Any) -> str:
+    """
+    The parts of a tool output as compact JSON: what is saved of it.
+    """
+
+def output_text(content: Any) -> tuple[str, int]:
+    """
+    The text of a tool output, its text parts joined by line feeds, and how many parts are no text.
     """
 
 def prune_tool_outputs(
@@ -958,7 +1006,8 @@ def prune_tool_outputs(
 
     **Nothing is lost.** With a `store`, anything with a method `save(text) -> id`, each output is saved before it is
     replaced (content that is no string as its JSON), and the stub names the id (one with a fixed text does not; it is in
-    the report). What `save` raises is raised: then nothing was replaced.
+    the report). What `save` raises is raised: then nothing was replaced. A store that gives `None` instead of an id could
+    not save that output: the stub names none, and the edit's `stored` is `None`.
 
     Reads that a later read covers, or whose file was edited since, join a batch from inside `protected_tokens`; they never
     start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises
@@ -1062,10 +1111,22 @@ def step_starts(messages: Sequence[object]) -> list[int]:
     Steps that overlap begin together, so each is a safe cut.
     """
 
+def text_size(text: str) -> tuple[int, int]:
+    """
+    Lines and UTF-8 bytes of a text. A line feed at its end begins no further line.
+    """
+
 def tool_kinds() -> list[tuple[str, str]]:
     """
     Patterns of tools' names (`*` is anything; the case of A to Z does not matter), and what kind of tool they are: the
     first that matches counts.
+    """
+
+def truncation_marker(
+    omitted_lines: SupportsIndex, omitted_bytes: SupportsIndex, saved_as: str | None, hint: str
+) -> str:
+    """
+    The line that stands where something was cut out.
     """
 
 def turn_starts(messages: Sequence[object]) -> list[int]:
@@ -1107,4 +1168,10 @@ def validate(
     | `thinking_without_signature` | a thinking block that cannot be sent back | Anthropic |
 
     Linear in the number of messages. Raises `MessageTypeError` or `MessageValueError` for what is no message at all.
+    """
+
+def write_output(path: str | PathLike[str], output: Any) -> str:
+    """
+    Writes a text (as UTF-8) or bytes to a file that must not exist yet, readable by its owner only, and gives the hash.
+    Raises `OSError`.
     """

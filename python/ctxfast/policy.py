@@ -24,8 +24,11 @@ _CLEARED = "[Old tool result content cleared]"  # the text of OpenCode and of Cl
 class SupportsSave(Protocol):
     """Where tool outputs are saved before they are replaced: the `store` of `prune_tool_outputs`."""
 
-    def save(self, text: str, /) -> str:
-        """Saves an output and gives it an id, which its stub names. The same text should have the same id."""
+    def save(self, text: str, /) -> str | None:
+        """Saves an output and gives it an id, which its stub names. The same text should have the same id.
+
+        `None`: it could not be saved.
+        """
         ...
 
 

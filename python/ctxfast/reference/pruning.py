@@ -500,6 +500,16 @@ class Pruning:
             if later.index < time
         )
 
+    def named(self, text: str, stored: object) -> str:
+        """The stub with what a store has given: an id, or nothing if there was no room."""
+        if stored is None:
+            return text
+        if not isinstance(stored, str):
+            raise TypeError(f"store: expected save to give an id as a text, got `{type(stored).__name__}`")
+        if not 0 < len(stored) <= LONGEST_ID or re.search("[^ -~\xa1-\ud7ff\ue000-\U0010ffff]", stored):
+            raise ValueError(f"store: expected save to give an id of 1 to {LONGEST_ID} printable characters")
+        return with_id(text, stored) if self.policy.stub is None else text
+
     def take(self, number: int, time: int) -> None:
         """Replaces an output."""
         output = self.outputs[number]
@@ -510,12 +520,7 @@ class Pruning:
         if self.store is not None:
             content = output.holder.get("content")
             stored = self.store.save(content if isinstance(content, str) else json_text(content, "content"))
-            if not isinstance(stored, str):
-                raise TypeError(f"store: expected save to give an id as a text, got `{type(stored).__name__}`")
-            if not 0 < len(stored) <= LONGEST_ID or re.search("[^ -~\xa1-\ud7ff\ue000-\U0010ffff]", stored):
-                raise ValueError(f"store: expected save to give an id of 1 to {LONGEST_ID} printable characters")
-            if self.policy.stub is None:
-                text = with_id(text, stored)
+            text = self.named(text, stored)
             if not self.is_enough(number, text):
                 return
         edit = Edit(

@@ -24,6 +24,7 @@ mod repair;
 mod repaired;
 mod structure;
 mod tail;
+mod truncate;
 mod validate;
 mod write;
 
@@ -56,6 +57,11 @@ mod _core {
     use crate::structure::{atoms, find_safe_cut, safe_cuts, step_starts, turn_starts};
     #[pymodule_export]
     use crate::tail::{FreshTail, fresh_tail_budget, select_fresh_tail};
+    #[pymodule_export]
+    use crate::truncate::{
+        cut_text, join_ascii, kept_ends, output_hash, output_json, output_text, text_size, truncation_marker,
+        write_output,
+    };
     #[pymodule_export]
     use crate::validate::{Problem, validate};
 

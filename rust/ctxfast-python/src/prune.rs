@@ -41,7 +41,8 @@ use crate::read::Items;
 ///
 /// **Nothing is lost.** With a `store`, anything with a method `save(text) -> id`, each output is saved before it is
 /// replaced (content that is no string as its JSON), and the stub names the id (one with a fixed text does not; it is in
-/// the report). What `save` raises is raised: then nothing was replaced.
+/// the report). What `save` raises is raised: then nothing was replaced. A store that gives `None` instead of an id could
+/// not save that output: the stub names none, and the edit's `stored` is `None`.
 ///
 /// Reads that a later read covers, or whose file was edited since, join a batch from inside `protected_tokens`; they never
 /// start one. With a `budget` at most a quarter of it is protected. All sizes are tokens of `counter`. Raises
