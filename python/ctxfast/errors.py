@@ -9,6 +9,7 @@ __all__ = [
     "CtxfastError",
     "MessageTypeError",
     "MessageValueError",
+    "OutputError",
     "UnknownModelWarning",
     "UsageError",
     "WindowError",
@@ -45,6 +46,22 @@ class MessageValueError(_ReadingError, ValueError):
 
 class BudgetError(CtxfastError, ValueError):
     """A budget or limit that is no number of tokens: negative, zero where that means nothing, NaN, infinite, bool."""
+
+
+class OutputError(CtxfastError, LookupError):
+    """A saved tool output cannot be read."""
+
+    def __init__(self, output_id: str, reason: str) -> None:
+        """Of the id and what is wrong."""
+        super().__init__(output_id, reason)
+        self.output_id = output_id
+        """The id that was asked for."""
+        self.reason = reason
+        """What is wrong: the system's words, or ours."""
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"no saved output {self.output_id!r}: {self.reason}"
 
 
 class UnknownModelWarning(UserWarning):
