@@ -226,6 +226,8 @@ class OutputStore:
         path = os.path.join(self.directory, name)
         aside = os.path.join(self.directory, f"ctxfast.{os.urandom(8).hex()}.tmp")
         try:
+            if os.stat(path, follow_symlinks=False).st_mtime != modified:
+                return False
             os.rename(path, aside)
         except OSError:
             return False
