@@ -9,10 +9,15 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import os
+import stat
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +29,11 @@ from ctxfast import (
     ErrorInfo,
     Fitted,
     Level,
+    OutputStore,
     Pruned,
     PrunePolicy,
     TokenCounter,
+    TruncatedResult,
     Usage,
     UsageAnchor,
     classify_error,
@@ -36,6 +43,7 @@ from ctxfast import (
     fresh_tail_budget,
     prune_tool_outputs,
     repair,
+    truncate_tool_output,
     turn_starts,
 )
 
@@ -172,6 +180,80 @@ def classify(case: Case) -> ErrorInfo:
     return error_of(case["error"])
 
 
+def text_of(case: Case) -> str:
+    escaped = case.get("text_escaped")
+    return str(case["text"] if escaped is None else json.loads(f'"{escaped}"'))
+
+
+@dataclass
+class Truncated:
+    """What `truncate_output` has given, for each limit and each id of a call, and where it was saved."""
+
+    store: OutputStore
+    results: list[TruncatedResult[str]] = field(default_factory=list)
+    limits: list[dict[str, int]] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[Path]:
+        return [Path(result.full_path) for result in self.results if result.full_path]
+
+
+def truncate_output(case: Case) -> Truncated:
+    """A limit in characters is one in tokens that are characters; an id of a call is the name of a tool."""
+    arguments = case["args"]
+    directory = Path(tempfile.mkdtemp()) / "outputs"
+    if "dir" in arguments:
+        directory.write_text("a file in the way")
+        directory /= "sub"
+    names = {"max_lines": "max_lines", "max_bytes": "max_bytes", "max_chars": "max_tokens"}
+    given = {names[name]: value for name, value in arguments.items() if name in names}
+    several = max((len(value) for value in given.values() if isinstance(value, list)), default=1)
+    truncated = Truncated(OutputStore(directory))
+    before = os.umask(arguments.get("umask", 0o022))
+    try:
+        for number in range(several):
+            limits = {name: value[number] if isinstance(value, list) else value for name, value in given.items()}
+            for name in arguments.get("call_ids", ["tool"]):
+                options: dict[str, Any] = {"counter": LENGTH, **limits, "clean": arguments.get("clean", False)}
+                result = truncate_tool_output(text_of(case), tool_name=name, store=truncated.store, **options)
+                truncated.results.append(result)
+                truncated.limits.append(limits)
+    finally:
+        os.umask(before)
+    return truncated
+
+
+@dataclass
+class Swept:
+    """A directory of saved outputs after a clean-up."""
+
+    removed: list[str]
+    before: dict[str, str]
+    after: dict[str, str]
+
+
+def clean_up(case: Case) -> Swept:
+    """Own files, old, referred to and new, between what belongs to others."""
+    directory = Path(tempfile.mkdtemp())
+    store = OutputStore(directory, max_age_days=case["args"]["max_age_days"])
+    old, referenced = (store.save(text, "bash") or "" for text in ("old", "referenced"))
+    store.save("new", "bash")
+    (directory / "foreign.txt").write_text("foreign")
+    (directory / "bash-0123456789abcdef.txt").write_text("like one of ours")
+    (directory / "folder").mkdir()
+    foreign = [directory / "foreign.txt", directory / "bash-0123456789abcdef.txt"]
+    for path in (store.path(old), store.path(referenced), *foreign):
+        os.utime(path, (1, 1))
+    if sys.platform != "win32":
+        (directory / "ctxfast-0123456789abcdef.txt").symlink_to(directory / "foreign.txt")
+    found = {path.name: "folder" if path.is_dir() else path.read_text() for path in directory.iterdir()}
+    assert case["args"]["keep"] == ["<referenced>"]
+    removed = store.sweep(keep=[referenced])
+    return Swept(
+        removed, found, {path.name: "folder" if path.is_dir() else path.read_text() for path in directory.iterdir()}
+    )
+
+
 def mend(case: Case) -> list[Any]:
     return repair(case["messages"]).messages
 
@@ -189,6 +271,8 @@ CALLS: dict[str, Callable[[Case], Any]] = {
     "drop_oldest_half": drop_oldest_half,
     "should_compact": should_compact,
     "classify_error": classify,
+    "truncate_output": truncate_output,
+    "cleanup": clean_up,
 }
 
 # --------------------------------------------------------------------------------------------- the properties
@@ -219,6 +303,9 @@ def last_user_kept(run: Run, _: str) -> None:
 
 
 def text_kept(run: Run, text: str) -> None:
+    if isinstance(run.result, Truncated):
+        assert all(text in result.preview for result in run.result.results)
+        return
     assert any(text in str(message["content"]) for message in run.result)
 
 
@@ -348,6 +435,10 @@ def reports(run: Run, what: str) -> None:
         assert report.dropped
         assert len(mended) - sum(part.stop - part.start for part in report.dropped) == len(run.result)
         return
+    if what == "save_error":
+        assert all(result.save_error for result in run.result.results)
+        assert all(result.save_error in result.hint for result in run.result.results)
+        return
     assert what == "first_changed_index"
     found = [prune(run.case, messages).report for messages in growing(run.case)]
     assert all((report.earliest_changed_index is not None) == report.changed for report in found)
@@ -411,6 +502,101 @@ def time_le_ms(run: Run, limit: str) -> None:
     assert statistics.median(seconds) * 1_000 <= int(limit)
 
 
+def valid_utf8(run: Run, _: str) -> None:
+    for result in run.result.results:
+        result.preview.encode()
+
+
+def prefix_of_input(run: Run, _: str) -> None:
+    assert all(text_of(run.case).startswith(result.preview) for result in run.result.results)
+
+
+def preview_bytes_le(run: Run, _: str) -> None:
+    results = zip(run.result.results, run.result.limits, strict=True)
+    assert all(len(result.preview.encode()) <= limits["max_bytes"] for result, limits in results)
+
+
+def preview_chars_le(run: Run, _: str) -> None:
+    results = zip(run.result.results, run.result.limits, strict=True)
+    assert all(len(result.preview) <= limits["max_tokens"] for result, limits in results)
+
+
+def does_not_end_inside_cluster(run: Run, _: str) -> None:
+    """Where the clusters of the one text end is written down here."""
+    clusters = ["กี่", " ", "ที่", " ", "👨‍👩‍👧‍👦", "🇹🇭", "é"]
+    assert "".join(clusters) == text_of(run.case)
+    ends = set(itertools.accumulate(map(len, clusters))) | {0}
+    assert {len(result.preview) for result in run.result.results} <= ends
+    assert any(result.preview for result in run.result.results)
+
+
+def keeps_head(run: Run, _: str) -> None:
+    assert all(result.preview.startswith(text_of(run.case)[:100]) for result in run.result.results)
+
+
+def keeps_tail(run: Run, _: str) -> None:
+    assert all(result.preview.endswith(text_of(run.case)[-100:]) for result in run.result.results)
+
+
+def no_char(run: Run, escaped: str) -> None:
+    char = json.loads(f'"{escaped}"')
+    assert char in text_of(run.case)
+    assert all(char not in result.preview for result in run.result.results)
+
+
+def saved_file_equals_input(run: Run, _: str) -> None:
+    assert len(run.result.files) == len(run.result.results)
+    assert all(file.read_bytes() == text_of(run.case).encode() for file in run.result.files)
+
+
+def path_inside_dir(run: Run, _: str) -> None:
+    directory = Path(run.result.store.directory).resolve()
+    assert all(file.resolve().parent == directory for file in run.result.files)
+
+
+def file_exists(run: Run, _: str) -> None:
+    assert all(file.is_file() for file in run.result.files)
+
+
+def distinct_files(run: Run, _: str) -> None:
+    assert len(set(run.result.files)) == len(run.result.results) == len(run.case["args"]["call_ids"])
+
+
+def mode_0600(run: Run, _: str) -> None:
+    assert run.result.files
+    assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in run.result.files)
+
+
+def dir_mode_0700(run: Run, _: str) -> None:
+    assert stat.S_IMODE(Path(run.result.store.directory).stat().st_mode) == 0o700
+
+
+def path_is_none(run: Run, _: str) -> None:
+    assert all(result.full_path is None for result in run.result.results)
+
+
+def no_partial_file(run: Run, _: str) -> None:
+    above = Path(run.result.store.directory).parent
+    assert above.read_text() == "a file in the way"
+    assert list(above.parent.iterdir()) == [above]
+
+
+def foreign_files_kept(run: Run, _: str) -> None:
+    names = {"foreign.txt", "bash-0123456789abcdef.txt", "folder"}
+    assert names <= set(run.result.after)
+    assert ("ctxfast-0123456789abcdef.txt" in run.result.after) is (sys.platform != "win32")
+
+
+def referenced_kept(run: Run, _: str) -> None:
+    assert "referenced" in run.result.after.values()
+    assert "new" in run.result.after.values()
+
+
+def returns_removed_list(run: Run, _: str) -> None:
+    assert set(run.result.removed) == set(run.result.before) - set(run.result.after)
+    assert [run.result.before[name] for name in run.result.removed] == ["old"]
+
+
 PROPERTIES: dict[str, Callable[[Run, str], None]] = {
     check.__name__.rstrip("_"): check
     for check in (
@@ -450,12 +636,37 @@ PROPERTIES: dict[str, Callable[[Run, str], None]] = {
         requested,
         limit,
         time_le_ms,
+        valid_utf8,
+        prefix_of_input,
+        preview_bytes_le,
+        preview_chars_le,
+        does_not_end_inside_cluster,
+        keeps_head,
+        keeps_tail,
+        no_char,
+        saved_file_equals_input,
+        path_inside_dir,
+        file_exists,
+        distinct_files,
+        mode_0600,
+        dir_mode_0700,
+        path_is_none,
+        no_partial_file,
+        foreign_files_kept,
+        referenced_kept,
+        returns_removed_list,
     )
 }
 
 # --------------------------------------------------------------------------------------------------- the test
 
 CASES = load_cases()
+
+
+@pytest.fixture(autouse=True)
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where calls of cases make their directories."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import test_prune
 from cases import by_length, check_tail, counters, pairing, talk
 
 import ctxfast
-from ctxfast import BudgetError, CannotFitError
+from ctxfast import BudgetError, CannotFitError, OutputStore
 
 
 def select(package: ModuleType, messages: list[Any], budget: int, **options: Any) -> Any:
@@ -247,6 +247,24 @@ def test_parallel_group(package: ModuleType) -> None:
     assert (tail.start, tail.over_budget) == (1, True)
 
 
+# ----------------------------------------------------------------------------------------------- saved outputs
+
+
+def test_exclusive_names(tmp_path: Path) -> None:
+    """A name is made of the content, and a file is only ever made new: one that is there and equal is success."""
+    store = OutputStore(tmp_path)
+    first = store.save("text", "bash")
+    assert first is not None
+    before = store.path(first).stat()
+    assert store.save("text", "bash") == first
+    assert store.path(first).stat().st_ino == before.st_ino  # not written again
+    store.path(first).write_text("tex!")  # the name, but not the content
+    second = store.save("text", "bash")
+    assert second not in (None, first)
+    assert store.path(first).read_text() == "tex!"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"ctxfast-{one}.txt" for one in (first, second))
+
+
 # ---------------------------------------------------------------------------------------- the lines that wait
 
 TESTED = {
@@ -275,11 +293,10 @@ TESTED = {
     "Interleaved": test_interleaved,
     "Live": test_live,
     "Parallel group": test_parallel_group,
+    "Exclusive names": test_exclusive_names,
 }
 
-NOT_YET = {
-    "Exclusive names": "truncation",
-}
+NOT_YET = {}
 
 
 def test_every_line_is_tested_or_waits(shared: Path) -> None:

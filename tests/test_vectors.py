@@ -7,7 +7,9 @@ users missed. Where our rules differ on purpose, the test says so.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 from cases import by_length, calls_of, check_tail, counters, get, load_vectors, pairing, splits_a_pair, two_and_a_half
 
 import ctxfast
-from ctxfast import BudgetError, ContextBudget, PrunePolicy, compat
+from ctxfast import BudgetError, ContextBudget, OutputStore, PrunePolicy, compat, truncate_tool_output
 
 Entry = dict[str, Any]
 
@@ -439,6 +441,20 @@ def test_what_users_reported_is_mended(package: ModuleType, name: str) -> None:
     assert name != "same_id_twice_in_one_message" or len(set(ids)) == 2
 
 
+def test_a_huge_file_that_was_read(tmp_path: Path) -> None:
+    (entry,) = (entry for entry in REPROS if get(entry, "id") == "huge_read_file")
+    expect, text = entry["expect"], entry["messages"][2]["content"]
+    numbers = re.fullmatch(r".*max_lines=(\d+), max_bytes=(\d+)\)", entry["operation"])
+    assert numbers is not None
+    store = OutputStore(tmp_path)
+    result = truncate_tool_output(text, int(numbers[1]), int(numbers[2]), "read_file", store=store)
+    assert len(result.preview.encode()) <= expect["preview_bytes_at_most"]  # which is valid UTF-8, too
+    assert len(result.preview.split("\n")) <= expect["preview_lines_at_most"]
+    assert text.startswith(result.preview.partition("[Tool output truncated")[0])
+    assert (result.full_path is not None) is expect["full_text_on_disk"]
+    assert Path(result.full_path or "").read_text() == text
+
+
 COVERED = {
     *MENDED,
     "pair_split_midpoint",
@@ -457,10 +473,10 @@ COVERED = {
     "stub_mimicry",
     "user_messages_survive",  # its first half: pruning
     "threshold_confusion",
+    "huge_read_file",
 }
 
 NOT_YET = {
-    "huge_read_file": "truncate_tool_output",
     "summary_without_tool_context": "build_summary_prompt",
     "summary_accepts_only_target": "check_summary",
     "few_huge_messages": "ContextManager",

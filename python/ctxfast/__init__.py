@@ -12,6 +12,7 @@ from ctxfast.errors import (
     CtxfastError,
     MessageTypeError,
     MessageValueError,
+    OutputError,
     UsageError,
     WindowError,
 )
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from ctxfast.models import ModelInfo, model_info
     from ctxfast.policy import FitPolicy, PrunePolicy
     from ctxfast.reasons import CompactReason
+    from ctxfast.recall import RecallTool, recall_tool, restore, saved_ids
+    from ctxfast.store import OutputStore
+    from ctxfast.truncate import TruncatedResult, fit_tool_results, truncate_tool_output
     from ctxfast.usage import Usage
 
 __all__ = [
@@ -72,14 +76,18 @@ __all__ = [
     "MessageTypeError",
     "MessageValueError",
     "ModelInfo",
+    "OutputError",
+    "OutputStore",
     "Problem",
     "PrunePolicy",
     "Pruned",
+    "RecallTool",
     "RepairReport",
     "Repaired",
     "Report",
     "TokenCounter",
     "TokenLedger",
+    "TruncatedResult",
     "Usage",
     "UsageAnchor",
     "UsageError",
@@ -90,15 +98,20 @@ __all__ = [
     "count_tokens",
     "find_safe_cut",
     "fit_messages",
+    "fit_tool_results",
     "fresh_tail_budget",
     "keep_last",
     "model_info",
     "prune_tool_outputs",
+    "recall_tool",
     "remove",
     "repair",
+    "restore",
     "safe_cuts",
+    "saved_ids",
     "select_fresh_tail",
     "step_starts",
+    "truncate_tool_output",
     "turn_starts",
     "validate",
 ]
@@ -123,12 +136,20 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "Fitted": "fitting",
         "Level": "budget",
         "ModelInfo": "models",
+        "OutputStore": "store",
         "PrunePolicy": "policy",
+        "RecallTool": "recall",
+        "TruncatedResult": "truncate",
         "Usage": "usage",
         "UsageAnchor": "anchor",
         "fit_messages": "fitting",
         "keep_last": "fitting",
+        "fit_tool_results": "truncate",
         "model_info": "models",
+        "recall_tool": "recall",
+        "restore": "recall",
+        "saved_ids": "recall",
+        "truncate_tool_output": "truncate",
     }
 
     def __getattr__(name: str) -> object:

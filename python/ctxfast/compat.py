@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from ctxfast.reasons import CompactReason
+    from ctxfast.truncate import TruncatedResult
 
     ContextCompressReasonProactive = CompactReason.PROACTIVE
     ContextCompressReasonRetry = CompactReason.RETRY
@@ -23,6 +24,8 @@ __all__ = [
     "EstimateMessageTokens",
     "EstimateToolDefsTokens",
     "PruneToolOutputs",
+    "TruncateToolOutput",
+    "TruncatedResult",
 ]
 
 _ESTIMATOR = TokenCounter.picoclaw("4.0")
@@ -81,6 +84,19 @@ def PruneToolOutputs(
     return result
 
 
+def TruncateToolOutput(
+    output: str, maxLines: int = 2_000, maxBytes: int = 51_200, toolName: str = "tool"
+) -> TruncatedResult[str]:
+    """The head of a long tool output, all of it in a file: `ctxfast.truncate_tool_output` with `keep="head"`.
+
+    The first design kept the head of every tool's output and wrote `picoclaw_tool_<tool>_<pid>.txt`, readable by
+    everybody, over an earlier one; here each output has a file of its own, readable by its owner.
+    """
+    from ctxfast.truncate import truncate_tool_output
+
+    return truncate_tool_output(output, maxLines, maxBytes, toolName, keep="head")
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
@@ -89,6 +105,10 @@ if not TYPE_CHECKING:
         `ContextCompressReasonProactive` and `ContextCompressReasonRetry` are the members of `ctxfast.CompactReason`.
         `FRESH_TAIL_COUNT` is the fixed number of messages that the fresh tail had; nothing uses it.
         """
+        if name == "TruncatedResult":
+            from ctxfast.truncate import TruncatedResult
+
+            return TruncatedResult
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import warnings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import ctxfast
 
@@ -83,6 +83,25 @@ def pruning(messages: list[Message]) -> list[Message]:
         ctxfast.prune_tool_outputs(messages, prune_threshold="soon")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     ctxfast.prune_tool_outputs(messages, store="shelf")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     return again.messages
+
+
+def truncating(output: str, blocks: list[dict[str, str]], messages: list[Message]) -> list[Message]:
+    """A preview is a text of a text and blocks of blocks; what is restored has the type of what went in."""
+    store = ctxfast.OutputStore("outputs", max_age_days=None)
+    result = ctxfast.truncate_tool_output(output, 100, tool_name="bash", keep="tail", store=store)
+    assert_type(result, ctxfast.TruncatedResult[str])
+    assert_type(result.preview, str)
+    assert_type(result.full_path, str | None)
+    assert_type(ctxfast.truncate_tool_output(blocks, store=None).preview, list[Any])
+    ctxfast.truncate_tool_output(output, keep="middle")  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
+    fitted = ctxfast.fit_tool_results([output, output], 1_000, tool_names="bash", store=Shelf())
+    assert_type(fitted[0].was_truncated, bool)
+    assert_type(store.save(output), str | None)
+    assert_type(store.sweep(keep=ctxfast.saved_ids(messages)), list[str])
+    schema, handler = ctxfast.recall_tool(store, form="anthropic")
+    assert_type(schema, dict[str, Any])
+    assert_type(handler({"id": "0123456789abcdef"}), str)
+    return ctxfast.restore(ctxfast.prune_tool_outputs(messages, store=store).messages, store)
 
 
 def usage(response: object, messages: list[Message]) -> int:
