@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ MODULES = ["ctxfast", *(f"ctxfast.{module.name}" for module in pkgutil.iter_modu
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(ROOT)  # examples open files of the checkout
     options = doctest.ELLIPSIS
     failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8", optionflags=options)
