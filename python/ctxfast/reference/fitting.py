@@ -81,9 +81,7 @@ class Measure:
         if self.kind == "added":
             most = max(budget - (self.used - self.everything), 0)
         else:
-            most = -(-budget * self.everything // max(self.used, 1))
-        if self.used <= budget:
-            return max(most, self.everything)
+            most = budget * self.everything // max(self.used, 1)
         return most - most % max(budget // MEASURED_PARTS, 1)
 
 
@@ -132,8 +130,8 @@ def fit_messages(
         tokens = counter.total(everything)
         return Fitted(mended.messages, FitReport(None, tokens, tokens, beside, mended.report))
     ways = measures(counter, measured, everything, exact=isinstance(max_tokens, ContextBudget))
-    if everything <= ways[0].most(budget):
-        before = ways[0].shown(everything)
+    before = ways[0].shown(everything)
+    if before <= budget:
         return Fitted(mended.messages, FitReport(budget, before, before, beside, mended.report))
 
     refused: CannotFitError | None = None
@@ -144,7 +142,7 @@ def fit_messages(
         new = fitting.within()
         fixed = beside + fitting.leading_tokens
         after = measure.shown(fixed + new.tokens)
-        if fixed + new.tokens > most:
+        if after > budget:
             pinned = measure.shown(fixed + new.pinned_tokens)
             refused = refused or CannotFitError(budget, pinned, after, fitting.largest(new, beside))
             continue

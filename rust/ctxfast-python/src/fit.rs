@@ -107,8 +107,9 @@ pub(crate) fn fit(
     let (list, outputs, tokens) = List::read(&items, counter)?;
     let sum: u64 = tokens.iter().sum();
     let ways = used.map_or_else(|| vec![(measure, most)], |used| measured(used, beside + sum, max_tokens));
-    if let Some((measure, _)) = ways.first().filter(|(_, most)| beside + sum <= *most) {
-        return Ok(same(messages, repaired.report, measure.shown(counter, beside + sum), beside));
+    let before = ways.first().map_or(0, |(measure, _)| measure.shown(counter, beside + sum));
+    if before <= max_tokens {
+        return Ok(same(messages, repaired.report, before, beside));
     }
     let fitting = Fitting::new(&messages, &list, form, tokens, outputs, counter)?;
     let fixed = beside + fitting.leading_tokens();
@@ -127,12 +128,12 @@ pub(crate) fn fit(
         let rules = Rules { protected_tokens, ..policy.rules.clone() };
         let written = fitting.within(limits, &rules, &mut reader, store.as_ref())?;
         let shown = |sum| measure.shown(counter, sum);
-        if fixed + written.tokens <= most {
-            let tokens = (shown(beside + sum), shown(fixed + written.tokens), beside);
+        let after = shown(fixed + written.tokens);
+        if after <= max_tokens {
+            let tokens = (shown(beside + sum), after, beside);
             return Ok(fitting.result(written, repaired.report, tokens, store.as_ref())?);
         }
-        let needed = (shown(fixed + written.pinned_tokens), shown(fixed + written.tokens));
-        refused = refused.or(Some((needed, written)));
+        refused = refused.or(Some(((shown(fixed + written.pinned_tokens), after), written)));
     }
     let ((pinned, needed), (mut place, mut largest)) = match refused {
         Some((numbers, written)) => (numbers, fitting.largest(&written)?),
@@ -232,8 +233,9 @@ impl Measure {
 /// of the counter is so many of the provider's.
 fn measured(used: u64, sum: u64, max_tokens: u64) -> Vec<(Measure, u64)> {
     let part = (max_tokens / MEASURED_PARTS).max(1);
-    let most = |most: u64| if used <= max_tokens { most.max(sum) } else { most - most % part };
-    let scaled = (Measure::Scaled { used, sum }, most(scaled(max_tokens, sum, used)));
+    let most = |most: u64| most - most % part;
+    let all = u128::from(max_tokens) * u128::from(sum) / u128::from(used.max(1));
+    let scaled = (Measure::Scaled { used, sum }, most(u64::try_from(all).unwrap_or(u64::MAX)));
     match used.checked_sub(sum) {
         Some(more) => vec![(Measure::Added(more), most(max_tokens.saturating_sub(more))), scaled],
         None => vec![scaled],
