@@ -120,6 +120,8 @@ struct Replay<'a> {
     list: List<'a>,
     /// For each atom the user message that opened its turn, if it does not itself.
     heads: Vec<Option<usize>>,
+    /// The atoms that are steps.
+    steps: Vec<usize>,
     /// Outputs that can go, what that saves, and those that have not gone yet.
     starters: &'a [(usize, u64)],
     released: &'a [usize],
@@ -157,10 +159,12 @@ impl<'a> Replay<'a> {
             }
             next = *head;
         }
+        let is_step = |&(_, atom): &(usize, &Atom)| atom.kind == Kind::Step;
         Self {
             limits,
             list,
             heads,
+            steps: list.atoms.iter().enumerate().filter(is_step).map(|(place, _)| place).collect(),
             starters,
             released,
             now: list.tokens.to_vec(),
@@ -220,13 +224,9 @@ impl<'a> Replay<'a> {
 
     /// The atom with which the newest steps begin that stay as long as it is possible.
     fn guarded(&self, newest: usize) -> usize {
-        let mut steps = 0;
-        let kept = self.list.atoms.get(self.atom..=newest).unwrap_or_default();
-        let first = kept.iter().rposition(|atom| {
-            steps += usize::from(atom.kind == Kind::Step);
-            steps == self.limits.steps
-        });
-        first.map_or(self.atom, |first| self.atom + first)
+        let there = self.steps.partition_point(|&step| step <= newest);
+        let first = there.checked_sub(self.limits.steps).and_then(|first| self.steps.get(first));
+        first.map_or(self.atom, |&first| first.max(self.atom))
     }
 
     /// Old outputs.

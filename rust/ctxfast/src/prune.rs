@@ -6,7 +6,7 @@
 //! Everything is a function of the list alone. *When* an output ceased to be protected is expressed as the length that
 //! the list must have for it, so that a threshold given as a number finds the same batches at every later call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::plan::{Block, Facts, Plan, Reason, Replacement, Stub};
@@ -215,10 +215,15 @@ struct Index {
     reads: HashMap<String, Vec<(usize, Lines)>>,
     /// For each path the successful edits.
     edits: HashMap<String, Vec<usize>>,
-    /// For each tool and target of an error the successful calls.
-    successes: HashMap<(String, Option<String>), Vec<usize>>,
     /// Errors that were not replaced.
-    errors: Vec<usize>,
+    errors: Vec<Failed>,
+}
+
+/// An error.
+struct Failed {
+    output: usize,
+    /// The message in which the same tool succeeds on the same target for the first time after it.
+    success: usize,
 }
 
 struct Planner<'a, S> {
@@ -234,6 +239,8 @@ struct Planner<'a, S> {
     index: Option<Rc<Index>>,
     /// Stubs that were made for a decision and are not used yet.
     plain: HashMap<usize, Stub>,
+    /// Outputs of which a stub with a remark, or with none, saves too little.
+    refused: HashSet<(usize, Option<Remark>)>,
 }
 
 impl<'a, S: Source> Planner<'a, S> {
@@ -245,8 +252,9 @@ impl<'a, S: Source> Planner<'a, S> {
         source: &'a mut S,
     ) -> Self {
         let facts = vec![None; outputs.len()];
-        let (released, plain) = (Vec::new(), HashMap::new());
-        Self { rules, timeline, outputs, tokens, source, facts, released, unzoned: None, index: None, plain }
+        let (released, plain, refused) = (Vec::new(), HashMap::new(), HashSet::new());
+        let (unzoned, index) = (None, None);
+        Self { rules, timeline, outputs, tokens, source, facts, released, unzoned, index, plain, refused }
     }
 
     fn plan(&mut self) -> Result<Plan, S::Error> {
@@ -346,6 +354,10 @@ impl<'a, S: Source> Planner<'a, S> {
 
     /// The stub of an output and what it saves, if that is enough.
     fn saving(&mut self, number: usize, remark: Option<Remark>) -> Result<Option<(Stub, u64)>, S::Error> {
+        let least = self.rules.min_saved.max(1);
+        if self.output(number).tokens < least || self.refused.contains(&(number, remark)) {
+            return Ok(None);
+        }
         let known = if remark.is_none() { self.plain.remove(&number) } else { None };
         let stub = if let Some(stub) = known {
             stub
@@ -354,7 +366,10 @@ impl<'a, S: Source> Planner<'a, S> {
             self.source.stub(number, &facts, remark)?
         };
         let saved = self.output(number).tokens.checked_sub(stub.tokens);
-        let saved = saved.filter(|&saved| stub.shorter && saved >= self.rules.min_saved.max(1));
+        let saved = saved.filter(|&saved| stub.shorter && saved >= least);
+        if saved.is_none() {
+            self.refused.insert((number, remark));
+        }
         Ok(saved.map(|saved| (stub, saved)))
     }
 
@@ -518,7 +533,7 @@ impl<'a, S: Source> Planner<'a, S> {
             let facts = self.facts(number)?;
             if facts.failed {
                 if self.rules.keep_errors == KeepErrors::Open && !self.is_stub(number)? {
-                    index.errors.push(number);
+                    index.errors.push(Failed { output: number, success: NEVER });
                 }
                 continue;
             }
@@ -531,18 +546,15 @@ impl<'a, S: Source> Planner<'a, S> {
                 entry(&mut index.edits, path).push(number);
             }
         }
-        for &error in &index.errors {
-            let facts = self.facts(error)?;
-            index.successes.insert((facts.tool.clone(), facts.call.target()), Vec::new());
-        }
         if !index.errors.is_empty() {
-            for number in 0..self.outputs.len() {
+            let (mut later, mut errors) = (HashMap::new(), index.errors.iter_mut().rev().peekable());
+            for number in (0..self.outputs.len()).rev() {
                 let facts = self.facts(number)?;
                 let key = (facts.tool.clone(), facts.call.target());
-                if !facts.failed
-                    && let Some(successes) = index.successes.get_mut(&key)
-                {
-                    successes.push(number);
+                if let Some(error) = errors.next_if(|error| error.output == number) {
+                    error.success = later.get(&key).copied().unwrap_or(NEVER);
+                } else if !facts.failed {
+                    later.insert(key, self.output(number).message);
                 }
             }
         }
@@ -632,23 +644,20 @@ impl<'a, S: Source> Planner<'a, S> {
         }
         let index = self.index()?;
         let (mut count, mut total) = (0, 0);
-        for &number in index.errors.iter().rev() {
-            let output = self.output(number);
-            if output.message >= time || taken.get(number) == Some(&true) {
+        let there = index.errors.partition_point(|error| self.output(error.output).message < time);
+        for &Failed { output: number, success } in index.errors.get(..there).unwrap_or_default().iter().rev()
+        {
+            if taken.get(number) == Some(&true) {
                 continue;
             }
-            let facts = self.facts(number)?;
-            let key = (facts.tool.clone(), facts.call.target());
-            let successes = index.successes.get(&key).map_or(&[][..], Vec::as_slice);
-            let later = successes.get(successes.partition_point(|&success| success < number));
-            if later.is_none_or(|&success| self.output(success).message >= time) {
-                (count, total) = (count + 1, total + output.tokens);
+            if success >= time {
+                (count, total) = (count + 1, total + self.output(number).tokens);
                 if self.rules.fixed_stub || (count <= ERRORS_WHOLE && total <= ERROR_TOKENS) {
                     continue;
                 }
             }
             let is_old = self.released.get(number).is_some_and(|&released| released <= time);
-            if is_old && !facts.kept {
+            if is_old && !self.facts(number)?.kept {
                 let (remark, _) = self.superseded(number, time, Edits::Any)?.unzip();
                 going.extend(self.saving_with(number, remark)?.map(|_| number));
             }

@@ -102,7 +102,7 @@ pub struct Old<'a> {
 }
 
 /// What has become of a file since it was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Remark {
     /// All lines were read again.
     ReadAgain,
