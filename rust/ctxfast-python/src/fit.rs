@@ -454,19 +454,21 @@ impl<'a, 'py> Fitting<'a, 'py> {
     fn dropped(&self, written: &Written<'py>, store: Option<&Store<'py>>) -> Read<Vec<Dropped>> {
         let py = self.messages.py();
         let line_feed = PyString::new(py, "\n");
-        let mut dropped = Vec::new();
+        let (mut dropped, mut users) = (Vec::new(), self.users.as_slice());
         for Atom { messages, kind } in &self.atoms {
             let Range { start, end } = messages.clone();
             if end > written.start {
                 break;
             }
+            let (here, later) = users.split_at(users.partition_point(|user| user.message < end));
+            users = later;
             let is_pinned = |index: &usize| written.pinned.binary_search(index).is_ok();
             if *kind == Kind::User && is_pinned(&start) {
                 continue;
             }
             let mut tokens: u64 = self.tokens.get(messages.clone()).unwrap_or_default().iter().sum();
             let said = PyList::empty(py);
-            for user in self.users.iter().filter(|user| messages.contains(&user.message)) {
+            for user in here {
                 if is_pinned(&user.message) {
                     tokens = tokens.saturating_sub(user.tokens);
                     continue;
