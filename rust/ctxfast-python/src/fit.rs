@@ -16,6 +16,7 @@ use pyo3::types::{PyList, PyString};
 
 use crate::counter::TokenCounter;
 use crate::errors::{Read, cannot_fit_error};
+use crate::memory::view;
 use crate::numbers::{Least, budget};
 use crate::outputs::{List, Reader, Store};
 use crate::policy::{Given, Policy, PricesOrNone};
@@ -508,7 +509,8 @@ impl<'a, 'py> Fitting<'a, 'py> {
             return Ok(("no message".to_owned(), 0));
         };
         let role = fields::get(&self.messages.get_item(index)?, intern!(self.messages.py(), "role"))?;
-        let role = role.map_or_else(String::new, |role| role.to_string());
+        let role = role.as_ref().and_then(|role| role.cast::<PyString>().ok());
+        let role = role.map_or_else(String::new, |role| view(role).to_well_formed());
         Ok((format!("messages[{index}] ({role})"), tokens))
     }
 }
