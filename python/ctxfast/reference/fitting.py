@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -147,7 +148,7 @@ def fit_messages(
             refused = refused or CannotFitError(budget, pinned, after, fitting.largest(new, beside))
             continue
         dropped = fitting.dropped(new)
-        changed = [part[0] for part in dropped] + [edit.index for edit in new.edits]
+        changed = [part[0] for part in dropped] + [edit.index for edit in new.edits] + new.joined
         report = FitReport(
             budget=budget,
             before=measure.shown(everything),
@@ -182,6 +183,7 @@ class Written:
     start: int
     pinned: list[int]
     edits: list[Edit]
+    joined: list[int]  # messages that were written as one with the next one
 
 
 @dataclass
@@ -362,11 +364,12 @@ class Fitting:
             (index, without_results(changed[index]) if self.entries[index].results else changed[index])
             for index in pinned
         ]
-        rest = state.start
+        rest, joined = state.start, []
         if self.merges:
             if pinned and pinned[-1] + 1 < rest < len(changed) and self.entries[rest].kind == USER:
                 front.append((rest, changed[rest]))
                 rest += 1
+            joined = [one for (one, _), (next_one, _) in itertools.pairwise(front) if one + 1 != next_one]
             front = merged(front)
         new = [*(message for _, message in front), *changed[rest:]]
         kept = changed[: min(self.leading, state.start)]
@@ -374,7 +377,7 @@ class Fitting:
         in_front = self.counter.messages_sum([message for _, message in front])
         task = sum(self.pin_tokens(index) for index in self.users[-1:] if index >= rest)
         tokens = self.counter.messages_sum(new)
-        return Written(kept + new, tokens, in_front + task, now, state.start, pinned, edits)
+        return Written(kept + new, tokens, in_front + task, now, state.start, pinned, edits, joined)
 
     def largest(self, new: Written, beside: int) -> str:
         """The largest of what must stay."""

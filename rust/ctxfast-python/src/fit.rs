@@ -264,6 +264,16 @@ struct Fitting<'a, 'py> {
     form: Form,
 }
 
+/// What a new list begins with, behind the system messages.
+struct Front<'py> {
+    messages: Bound<'py, PyList>,
+    tokens: u64,
+    /// Index behind the last message that is in it.
+    end: usize,
+    /// The first message that was written as one with another.
+    first_joined: Option<usize>,
+}
+
 /// A new list.
 struct Written<'py> {
     messages: Bound<'py, PyList>,
@@ -271,6 +281,8 @@ struct Written<'py> {
     /// Where the messages begin that stay with all that follow.
     start: usize,
     pinned: Vec<usize>,
+    /// The first message that was written as one with another.
+    first_joined: Option<usize>,
     /// Tokens of all but the system messages at the start.
     tokens: u64,
     pinned_tokens: u64,
@@ -334,7 +346,7 @@ impl<'a, 'py> Fitting<'a, 'py> {
         let dropped = self.dropped(&written, store)?;
         let first_gone = dropped.first().map(|part| part.0);
         let first_edited = written.edits.iter().map(|edit| edit.index).min();
-        let first = [first_gone, first_edited].into_iter().flatten().min();
+        let first = [first_gone, first_edited, written.first_joined].into_iter().flatten().min();
         let Written { messages, edits, pinned, .. } = written;
         Ok((messages.unbind(), repairs, before, after, beside, edits, dropped, pinned, first))
     }
@@ -387,33 +399,29 @@ impl<'a, 'py> Fitting<'a, 'py> {
         }
         edits.sort_unstable_by_key(|&(output, _)| output);
         let now = reader.write(&changed, &mut edits, &self.tokens)?;
-        let (front, front_tokens, merged) = self.front(&changed, start, &pinned)?;
-        let suffix = changed.get_slice(start + usize::from(merged), count);
-        let suffix_tokens: u64 = now.get(start + usize::from(merged)..).unwrap_or_default().iter().sum();
+        let front = self.front(&changed, start, &pinned)?;
+        let rest = front.end.max(start);
+        let suffix = changed.get_slice(rest, count);
+        let suffix_tokens: u64 = now.get(rest..).unwrap_or_default().iter().sum();
         let messages = self.messages.get_slice(0, self.leading.min(start));
-        messages.set_slice(messages.len(), messages.len(), &front)?;
+        messages.set_slice(messages.len(), messages.len(), &front.messages)?;
         messages.set_slice(messages.len(), messages.len(), &suffix)?;
-        let task = self.users.last().filter(|task| task.message >= start + usize::from(merged));
+        let task = self.users.last().filter(|task| task.message >= rest);
         Ok(Written {
             messages,
             edits: edits.into_iter().map(|(_, edit)| edit).collect(),
             start,
             pinned,
-            tokens: front_tokens + suffix_tokens,
-            pinned_tokens: front_tokens + task.map_or(0, |task| task.tokens),
+            first_joined: front.first_joined,
+            tokens: front.tokens + suffix_tokens,
+            pinned_tokens: front.tokens + task.map_or(0, |task| task.tokens),
             now,
         })
     }
 
-    /// The messages in front of those that stay in one piece, their tokens, and whether they end with the first of those.
-    ///
-    /// Users' messages that have become neighbours are one message in Anthropic's form.
-    fn front(
-        &self,
-        messages: &Bound<'py, PyList>,
-        start: usize,
-        pinned: &[usize],
-    ) -> Read<(Bound<'py, PyList>, u64, bool)> {
+    /// The pinned messages before `start`. Users' messages that have become neighbours are one message in Anthropic's
+    /// form, also with the one at `start`.
+    fn front(&self, messages: &Bound<'py, PyList>, start: usize, pinned: &[usize]) -> Read<Front<'py>> {
         let py = messages.py();
         let next_kind = self.list.transcript.entries().get(start).map(|entry| entry.kind);
         let last = pinned.last().copied();
@@ -421,7 +429,7 @@ impl<'a, 'py> Fitting<'a, 'py> {
             && next_kind == Some(Kind::User)
             && last.is_some_and(|last| last + 1 < start);
         let mut front: Vec<(Bound<'py, PyAny>, u64)> = Vec::new();
-        let mut before = None;
+        let (mut before, mut first_joined) = (None, None);
         for index in pinned.iter().copied().chain(is_joined.then_some(start)) {
             let mut message = self.own(messages, index)?;
             let place = self.users.binary_search_by_key(&index, |user| user.message).ok();
@@ -433,12 +441,14 @@ impl<'a, 'py> Fitting<'a, 'py> {
             {
                 message = as_one(&previous, &message)?;
                 tokens = self.counter.message_tokens(&message)?;
+                first_joined = first_joined.or(before);
             }
             front.push((message, tokens));
             before = Some(index);
         }
         let tokens = front.iter().map(|(_, tokens)| tokens).sum();
-        Ok((PyList::new(py, front.into_iter().map(|(message, _)| message))?, tokens, is_joined))
+        let messages = PyList::new(py, front.into_iter().map(|(message, _)| message))?;
+        Ok(Front { messages, tokens, end: before.map_or(0, |last| last + 1), first_joined })
     }
 
     /// A user's message: of one that also carries tool results the rest.
