@@ -423,7 +423,8 @@ class Fitting:
             users = [index for index in self.users if start <= index < stop]
             tokens = sum(self.tokens[start:stop]) - sum(self.pin_tokens(i) for i in users if i in new.pinned)
             said = [text_of_user(self.pin(index)) for index in users if index not in new.pinned]
-            stored = self.store and self.store.save(json_text(self.messages[start:stop], "messages"))
+            texts = (json_text(self.messages[index], f"messages[{index}]") for index in range(start, stop))
+            stored = self.store and self.store.save(f"[{','.join(texts)}]")
             name = kind if kind in (SYSTEM, USER, STEP) else "other"
             gone.append((start, stop, name, max(tokens, 0), "\n".join(text for text in said if text), stored))
         return gone

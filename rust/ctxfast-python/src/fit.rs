@@ -21,7 +21,7 @@ use crate::numbers::{Least, budget};
 use crate::outputs::{List, Reader, Store};
 use crate::policy::{Given, Policy, PricesOrNone};
 use crate::pruned::Edit;
-use crate::read::json::{self, Keys};
+use crate::read::json;
 use crate::read::{self, Items, fields};
 use crate::repair::mended;
 use crate::repaired::RepairReport;
@@ -490,10 +490,7 @@ impl<'a, 'py> Fitting<'a, 'py> {
                 }
             }
             let stored = match store {
-                Some(store) => {
-                    let messages = self.messages.get_slice(start, end);
-                    store.save(json::text(messages.as_any(), Keys::All)?.0)?
-                }
+                Some(store) => store.save(json::text_of_messages(self.messages, start..end)?)?,
                 None => None,
             };
             let kind = match kind {

@@ -413,11 +413,15 @@ impl<'a, 'py> Reader<'a, 'py> {
         if let Some(id) = self.saved.get(&output) {
             return Ok(id.clone());
         }
+        let index = self.places.get(output).map_or(0, |&(index, _)| index);
         let holder = &self.content(output)?.holder;
         let py = holder.py();
         let text = match fields::get(holder, intern!(py, "content"))?.map(Bound::cast_into::<PyString>) {
             Some(Ok(text)) => text,
-            Some(Err(other)) => json::text(&other.into_inner(), Keys::All)?.0,
+            Some(Err(other)) => {
+                let text = json::text(&other.into_inner(), Keys::All);
+                text.at_key("content").at_index(index).at_key("messages")?.0
+            }
             None => PyString::new(py, ""),
         };
         let id = store.save(text)?;

@@ -1,10 +1,12 @@
 //! Values that are sent as JSON: how long they are, without writing them; and the text, for those who need it.
 
+use std::ops::Range;
+
 use ctxfast::json::{Length, push_string};
 use ctxfast::media::in_data_url;
 use ctxfast::text::{Escapes, Text};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use super::fields::dicts_of_object;
 use super::{Items, MAX_DEPTH};
@@ -59,16 +61,25 @@ pub(crate) fn length(value: &Bound<'_, PyAny>, keys: Keys, escapes: Escapes) -> 
 /// The text of a value as compact JSON, as Python's `json` writes it with `ensure_ascii=False`; and the data of the
 /// media that are in it.
 pub(crate) fn text<'py>(value: &Bound<'py, PyAny>, keys: Keys) -> Read<(Bound<'py, PyString>, Found<'py>)> {
-    let py = value.py();
     let mut walk = Walk::new(keys, Writer(Vec::new()));
     walk.value(value)?;
-    let text = if let Ok(text) = str::from_utf8(&walk.sink.0) {
-        PyString::new(py, text)
-    } else {
-        let bytes = PyBytes::new(py, &walk.sink.0); // with lone surrogates
-        PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?
-    };
-    Ok((text, walk.media))
+    Ok((walk.sink.text(value.py())?, walk.media))
+}
+
+/// The same of some messages of a list, as a list.
+pub(crate) fn text_of_messages<'py>(
+    messages: &Bound<'py, PyList>,
+    range: Range<usize>,
+) -> Read<Bound<'py, PyString>> {
+    let mut walk = Walk::new(Keys::All, Writer(Vec::new()));
+    let mut start = "[";
+    for index in range {
+        walk.sink.ascii(start);
+        start = ",";
+        walk.value(&messages.get_item(index)?).at_index(index).at_key("messages")?;
+    }
+    walk.sink.ascii(if start == "[" { "[]" } else { "]" });
+    walk.sink.text(messages.py())
 }
 
 /// The data of media.
@@ -123,6 +134,16 @@ impl Sink for Measure {
 
 /// Writes it, in UTF-8 that may have lone surrogates.
 struct Writer(Vec<u8>);
+
+impl Writer {
+    fn text<'py>(&self, py: Python<'py>) -> Read<Bound<'py, PyString>> {
+        if let Ok(text) = str::from_utf8(&self.0) {
+            return Ok(PyString::new(py, text));
+        }
+        let bytes = PyBytes::new(py, &self.0); // with lone surrogates
+        Ok(PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?)
+    }
+}
 
 impl Sink for Writer {
     fn ascii(&mut self, text: &str) {
