@@ -796,7 +796,7 @@ def _estimator_table(family: str) -> bytes:
     """
 
 def _fit(
-    messages: Sequence[object], wanted: dict[str, Any], counter: TokenCounter | None
+    messages: Sequence[object], wanted: dict[str, Any], form: str, provider: str | None, counter: TokenCounter | None
 ) -> tuple[
     list[Any],
     RepairReport,

@@ -183,13 +183,11 @@ def fit_messages(
         "tools": tools,
         "used": used,
         "low_water": _share(low_water),
-        "form": form,
-        "provider": provider,
         "pin_first": policy.pin_first,
         "prune": policy.prune,
         "store": store,
     }
-    return _fitted(_core._fit(messages, wanted, counter), budget, unknown_window=budget is None)
+    return _fitted(_core._fit(messages, wanted, form, provider, counter), budget, unknown_window=budget is None)
 
 
 def keep_last(

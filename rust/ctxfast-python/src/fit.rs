@@ -48,8 +48,6 @@ pub(crate) struct Wanted<'py> {
     /// Tokens of the request as the provider counts it.
     used: Option<Bound<'py, PyAny>>,
     low_water: f64,
-    form: String,
-    provider: Option<String>,
     pin_first: bool,
     prune: Option<Bound<'py, PyAny>>,
     store: Option<Bound<'py, PyAny>>,
@@ -67,10 +65,18 @@ type Fitted =
 /// What `ctxfast.fitting.fit_messages` does.
 #[pyfunction]
 #[pyo3(name = "_fit")]
-#[pyo3(signature = (messages: "Sequence[object]", wanted: "dict[str, Any]", counter: "TokenCounter | None"))]
+#[pyo3(signature = (
+    messages: "Sequence[object]",
+    wanted: "dict[str, Any]",
+    form: "str",
+    provider: "str | None",
+    counter: "TokenCounter | None"
+))]
 pub(crate) fn fit(
     messages: &Bound<'_, PyAny>,
     wanted: Wanted<'_>,
+    form: &str,
+    provider: Option<&str>,
     counter: Option<&Bound<'_, TokenCounter>>,
 ) -> PyResult<Fitted> {
     let py = messages.py();
@@ -79,7 +85,7 @@ pub(crate) fn fit(
     let max_tokens = wanted.max_tokens.map(|most| budget(&most, "max_tokens", Least::One)).transpose()?;
     let used = wanted.used.map(|used| budget(&used, "used", Least::Zero)).transpose()?;
     let store = wanted.store.as_ref().map(Store::new).transpose()?;
-    let (repaired, form) = mended(messages, &wanted.form, wanted.provider.as_deref(), &HashSet::default())?;
+    let (repaired, form) = mended(messages, form, provider, &HashSet::default())?;
     let messages = repaired.messages.into_bound(py);
     let beside = counter.system_sum(wanted.system.as_ref())? + counter.tools_sum(wanted.tools.as_ref())?;
     let Some(max_tokens) = max_tokens else {
