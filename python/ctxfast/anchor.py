@@ -91,18 +91,26 @@ class UsageAnchor:
         self._slopes: dict[str, tuple[float, float]] = {}  # by model: numerator and denominator
 
     def observe(
-        self, usage: object, messages: Sequence[object], *, system: object = None, tools: Any = None, model: str = ""
+        self,
+        usage: object,
+        messages: Sequence[object],
+        *,
+        system: object = None,
+        tools: Any = None,
+        model: str = "",
+        estimate: int | None = None,
     ) -> bool:
         """Takes what the provider has counted for a request; returns whether it was believed.
 
         `usage` is a `Usage`, or what `Usage.from_provider` reads; without a count of the prompt it is ignored.
         `messages`, `system` and `tools` are what was *sent*. Another system prompt, other tools or another model begin
-        anew; the slope of a model is kept. Raises `UsageError` and what the counter raises.
+        anew; the slope of a model is kept. `estimate` is what the counter says of all that, if it is known already
+        (of a `TokenLedger`, say). Raises `UsageError` and what the counter raises.
         """
         usage = usage if isinstance(usage, Usage) else Usage.from_provider(usage)
         if usage is None or usage.prompt_tokens is None:
             return False
-        point = _Point(usage.prompt_tokens, self._estimate(messages, system, tools))
+        point = _Point(usage.prompt_tokens, self._estimate(messages, system, tools, estimate))
         setup = (model, _digest(system, tools))
         if setup != self._setup:
             self._setup = setup
@@ -122,13 +130,22 @@ class UsageAnchor:
         self._last = point
         return True
 
-    def predict(self, messages: Sequence[object], *, system: object = None, tools: Any = None, model: str = "") -> int:
+    def predict(
+        self,
+        messages: Sequence[object],
+        *,
+        system: object = None,
+        tools: Any = None,
+        model: str = "",
+        estimate: int | None = None,
+    ) -> int:
         """Tokens of the prompt of a request with these messages, rounded up; it changes nothing.
 
         When the list has shrunk since the last record, after a compaction, what the estimate misses is taken from the
-        first record, and nothing less than the estimate times the slope is predicted. Raises what the counter raises.
+        first record, and nothing less than the estimate times the slope is predicted. `estimate` is that of `observe`.
+        Raises what the counter raises.
         """
-        estimate = self._estimate(messages, system, tools)
+        estimate = self._estimate(messages, system, tools, estimate)
         known = self._last is not None and self._setup == (model, _digest(system, tools))
         return math.ceil(self._expected(estimate) if known else self.slope(model) * estimate)
 
@@ -137,7 +154,9 @@ class UsageAnchor:
         numerator, denominator = self._slopes.get(model, (1.0, 1.0))
         return numerator / denominator
 
-    def _estimate(self, messages: Sequence[object], system: object, tools: Any) -> int:
+    def _estimate(self, messages: Sequence[object], system: object, tools: Any, known: int | None) -> int:
+        if known is not None:
+            return known
         if system is None:
             return self._counter.messages(messages, tools)
         return self._counter.request({"messages": messages, "system": system, "tools": tools})

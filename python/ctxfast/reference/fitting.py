@@ -25,6 +25,7 @@ HUGE = 4  # a result with more than this part of the room is huge
 LEAST_OUTPUT = 64  # tokens that an output is cut to at least
 FIRST = 10  # the first user message stays if it has at most this part of the budget
 MEASURED_PARTS = 20  # of the budget, in which a measured number is rounded
+MOST_OFF = 2  # a provider's count of more than so many times the counter's is no error of the counter
 ATTEMPTS = 8
 
 
@@ -91,7 +92,10 @@ def measures(counter: Counter, used: int | None, everything: int, *, exact: bool
     if used is None:
         return [Measure(counter, "exact" if exact else "safe", 0, everything)]
     scaled = Measure(counter, "scaled", used, everything)
-    return [Measure(counter, "added", used, everything), scaled] if used >= everything else [scaled]
+    if used < everything:
+        return [scaled]
+    added = Measure(counter, "added", used, everything)
+    return [added] if used > MOST_OFF * everything else [added, scaled]
 
 
 def exact_total(counter: Counter, tokens: int) -> int:

@@ -32,6 +32,8 @@ const ATTEMPTS: usize = 8;
 /// A measured number of tokens is rounded to so many parts of the budget, so that a plan does not change with each
 /// measurement.
 const MEASURED_PARTS: u64 = 20;
+/// A provider's count of more than so many times the counter's is no error of the counter: it sees something else.
+const MOST_OFF: u64 = 2;
 /// The first user message is kept if it has at most this part of the budget.
 const FIRST: u64 = 10;
 
@@ -244,7 +246,10 @@ fn measured(used: u64, sum: u64, max_tokens: u64) -> Vec<(Measure, u64)> {
     let all = u128::from(max_tokens) * u128::from(sum) / u128::from(used.max(1));
     let scaled = (Measure::Scaled { used, sum }, most(u64::try_from(all).unwrap_or(u64::MAX)));
     match used.checked_sub(sum) {
-        Some(more) => vec![(Measure::Added(more), most(max_tokens.saturating_sub(more))), scaled],
+        Some(more) => {
+            let added = (Measure::Added(more), most(max_tokens.saturating_sub(more)));
+            if used > MOST_OFF.saturating_mul(sum) { vec![added] } else { vec![added, scaled] }
+        }
         None => vec![scaled],
     }
 }
