@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from ctxfast import _core
 from ctxfast._core import Edit, RepairReport, TokenCounter
 from ctxfast.budget import ContextBudget
+from ctxfast.errors import CannotFitError
 from ctxfast.policy import FitPolicy, SupportsSave
 
 __all__ = ["Dropped", "FitReport", "Fitted", "fit_messages", "keep_last"]
 
 M = TypeVar("M")
+
+_LEAST = 128  # tokens; what users say is not cut to less than half of it
 
 
 class Dropped(NamedTuple):
@@ -187,7 +190,59 @@ def fit_messages(
         "prune": policy.prune,
         "store": store,
     }
-    return _fitted(_core._fit(messages, wanted, form, provider, counter), budget, unknown_window=budget is None)
+    for given in _ever_shorter(messages, policy, budget, counter, store):
+        try:
+            done = _core._fit(given, wanted, form, provider, counter)
+        except CannotFitError as error:
+            refused = error
+        else:
+            return _fitted(done, budget, unknown_window=budget is None)
+    raise refused
+
+
+def _ever_shorter(
+    messages: Sequence[Any], policy: FitPolicy, budget: float | None, counter: TokenCounter | None, store: Any
+) -> Iterator[Sequence[Any]]:
+    """The list, and if users may be cut, the same with what they say in half of the budget each, a quarter, ..."""
+    yield messages
+    most = 0 if budget is None or not policy.clamp_user else int(budget)
+    while most > _LEAST:
+        most //= 2
+        yield [_cut_user(message, most, counter, store) for message in messages]
+
+
+def _cut_user(message: Any, most: int, counter: TokenCounter | None, store: Any) -> Any:
+    """A user's message of which each text has at most so many tokens; the same object if that is so."""
+    if not isinstance(message, Mapping) or message.get("role") != "user":
+        return message
+    content = message.get("content")
+    if isinstance(content, str):
+        cut: Any = _cut(content, most, counter, store)
+        return message if cut is content else {**message, "content": cut}
+    if not isinstance(content, (list, tuple)):
+        return message
+    cut = [_cut_part(part, most, counter, store) for part in content]
+    is_same = all(one is other for one, other in zip(cut, content, strict=True))
+    return message if is_same else {**message, "content": cut}
+
+
+def _cut_part(part: Any, most: int, counter: TokenCounter | None, store: Any) -> Any:
+    if isinstance(part, str):
+        return _cut(part, most, counter, store)
+    if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str):
+        text = _cut(part["text"], most, counter, store)
+        return part if text is part["text"] else {**part, "text": text}
+    return part
+
+
+def _cut(text: str, most: int, counter: TokenCounter | None, store: Any) -> str:
+    """Both ends of a text, with a line between them that says what is missing."""
+    from ctxfast.truncate import truncate_tool_output
+
+    result = truncate_tool_output(
+        text, None, None, "message", max_tokens=most, counter=counter, keep="both", store=store
+    )
+    return result.preview.replace("[Tool output truncated: ", "[Text cut: ", 1) if result.was_truncated else text
 
 
 def keep_last(
