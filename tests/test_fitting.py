@@ -378,7 +378,8 @@ def test_what_cannot_fit_is_an_error_with_the_numbers() -> None:
 
 def test_what_users_say_is_cut_only_if_that_is_asked_for() -> None:
     task = {"role": "user", "content": "Please read this. " + "x" * 20_000 + " And now mend it."}
-    parts = {"role": "user", "content": [{"type": "text", "text": "y" * 9_000}, {"type": "text", "text": "short"}]}
+    blocks = [{"type": "text", "text": "y" * 9_000}, {"type": "text", "text": "short"}]
+    parts: Message = {"role": "user", "content": blocks}
     messages = [task, *steps(1), parts, *steps(1, first=1)]
     with pytest.raises(CannotFitError):
         fit(messages, 6_000)
@@ -387,9 +388,9 @@ def test_what_users_say_is_cut_only_if_that_is_asked_for() -> None:
     assert fitted.report.after <= 6_000
     assert validate(fitted.messages) == []
     said = [message["content"] for message in fitted.messages if message["role"] == "user"]
-    assert said[-1][1] is parts["content"][1]
+    assert said[-1][1] is blocks[1]
     assert re.search(r"\n\[Text cut: .*omitted, saved as no\. \d", said[-1][0]["text"])
-    assert parts["content"][0]["text"] in shelf.texts
+    assert blocks[0]["text"] in shelf.texts
     assert messages[0] is task
     assert fit([task], 30_000, policy=FitPolicy(clamp_user=True)).messages[0] is task
 

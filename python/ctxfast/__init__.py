@@ -45,8 +45,10 @@ TYPE_CHECKING = False  # as in `typing`, whose import would take longer than all
 if TYPE_CHECKING:
     from ctxfast.anchor import UsageAnchor
     from ctxfast.budget import ContextBudget, Level
+    from ctxfast.compaction import CompactionPolicy, to_anthropic_context_management
     from ctxfast.counting import EstimatorConfig
     from ctxfast.fitting import Dropped, FitReport, Fitted, fit_messages, keep_last
+    from ctxfast.manager import ContextManager, Prepared
     from ctxfast.models import ModelInfo, model_info
     from ctxfast.policy import FitPolicy, PrunePolicy
     from ctxfast.reasons import CompactReason
@@ -60,7 +62,9 @@ __all__ = [
     "CachePrices",
     "CannotFitError",
     "CompactReason",
+    "CompactionPolicy",
     "ContextBudget",
+    "ContextManager",
     "ContextOverflowError",
     "CtxfastError",
     "Dropped",
@@ -78,6 +82,7 @@ __all__ = [
     "ModelInfo",
     "OutputError",
     "OutputStore",
+    "Prepared",
     "Problem",
     "PrunePolicy",
     "Pruned",
@@ -111,6 +116,7 @@ __all__ = [
     "saved_ids",
     "select_fresh_tail",
     "step_starts",
+    "to_anthropic_context_management",
     "truncate_tool_output",
     "turn_starts",
     "validate",
@@ -128,7 +134,9 @@ if not _OPTIMISED:
 if not TYPE_CHECKING:  # type checkers know the names above and should know no others
     _LATER = {
         "CompactReason": "reasons",
+        "CompactionPolicy": "compaction",
         "ContextBudget": "budget",
+        "ContextManager": "manager",
         "Dropped": "fitting",
         "EstimatorConfig": "counting",
         "FitPolicy": "policy",
@@ -137,6 +145,7 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "Level": "budget",
         "ModelInfo": "models",
         "OutputStore": "store",
+        "Prepared": "manager",
         "PrunePolicy": "policy",
         "RecallTool": "recall",
         "TruncatedResult": "truncate",
@@ -149,6 +158,7 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "recall_tool": "recall",
         "restore": "recall",
         "saved_ids": "recall",
+        "to_anthropic_context_management": "compaction",
         "truncate_tool_output": "truncate",
     }
 

@@ -160,8 +160,8 @@ def fit_messages(
     `used` are the tokens that the provider counts for this request, if that is known (`UsageAnchor.predict`). What it
     counts beside what the counter sees, prompts and tools that are not passed or errors of the estimate, is then taken
     to stay, in steps of 5 % of the budget and without safety; if nothing fits so, and it is no more than the counter's
-    own number, to go with the messages, each token of the counter being so many of the provider's. With a `store` all that goes is saved before: stubs and cut outputs
-    name the id, dropped messages have theirs in `report.dropped`.
+    own number, to go with the messages, each token of the counter being so many of the provider's. With a `store` all
+    that goes is saved before: stubs and cut outputs name the id, dropped messages have theirs in `report.dropped`.
 
     Messages may be of either form, and mixed; `form` and `provider` are those of `repair`. Time is linear in the
     list. Raises `CannotFitError`; `BudgetError` for a budget that is 0 or no number of tokens; `MessageTypeError`

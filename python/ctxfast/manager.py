@@ -1,0 +1,599 @@
+"""`ContextManager`: keeps one conversation inside the model's window, from request to request."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from ctxfast import events
+from ctxfast._core import (
+    TokenCounter,
+    TokenLedger,
+    classify_error,
+    prune_tool_outputs,
+    repair,
+    select_fresh_tail,
+    validate,
+)
+from ctxfast.anchor import UsageAnchor
+from ctxfast.budget import ContextBudget, Level
+from ctxfast.compaction import CompactionPolicy
+from ctxfast.errors import BudgetError, CannotFitError, ContextOverflowError
+from ctxfast.fitting import fit_messages
+from ctxfast.models import ModelInfo, model_info
+from ctxfast.policy import SupportsSave
+from ctxfast.reasons import CompactReason
+from ctxfast.usage import Usage
+
+__all__ = ["ContextManager", "Prepared"]
+
+M = TypeVar("M")
+
+_log = logging.getLogger("ctxfast")
+
+_HYSTERESIS = 5  # points of per cent below a level at which it is left again
+_MOST_REFUSALS = 4  # of one request, until it is given up
+_THRASH = 3  # compactions in a row that did not help
+_BATCHES = 4  # parts of the least batch that must have come before pruning is tried again
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the last `prepare` has done. Numbers are tokens."""
+
+    level: Level
+    """How full the context is now."""
+    before: int
+    """Tokens of the prompt as it came."""
+    used: int
+    """Tokens of the prompt that was given back."""
+    changed: bool
+    """Whether messages that were sent before are sent otherwise now, or not at all."""
+    events: tuple[events.Event, ...]
+    """What happened, in order."""
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """What the summariser is to be asked: the arguments of `summarise`."""
+
+    messages: Sequence[Any]
+    target_tokens: int
+
+
+class ContextManager:
+    """Makes each request of a conversation fit, says how full the context is, and recovers from refusals.
+
+        manager = ContextManager.for_model("claude-sonnet-4-5", summarize=ask_a_model)
+        while True:
+            try:
+                response = call(manager.prepare(messages, system=system, tools=tools))
+            except Exception as error:
+                if not manager.handle_error(error):
+                    raise
+                continue
+            manager.record_usage(response)
+            messages.append(...)
+
+    The caller may keep the full history and pass it each time, or go on with the list that came back; or `append` each
+    message and pass none. What was sent once is sent again as it was, until something has to go: the provider's cache
+    holds in between. `policy`, a `CompactionPolicy`, says what is done at which level:
+
+    | level | what is done | event |
+    | --- | --- | --- |
+    | any | old tool outputs become stubs as soon as that pays (`prune_at`) | `Pruned` |
+    | SUMMARIZE, 75 % | finished tasks become a few lines | `Warned`, `Summarised` |
+    | URGENT, 85 % | all old outputs become stubs | `Suggested` |
+    | EMERGENCY, 95 % | all but the newest messages and the task becomes a summary | `Emergency`, `Summarised` |
+    | still more than usable | `fit_messages` | `Fitted` |
+
+    `summarize` is any function of a prompt that gives a text, sync or async; without one, or if it fails, a summary is
+    made without a model. `store`, anything with `save(text) -> id`, keeps what goes. `on_event` is called with each
+    event of `ctxfast.events`; they are logged to `ctxfast`, too. `state` is called at each compaction for what is to
+    stay in view (phase, status). Of an unknown window nothing is decided until a refusal says how large it is.
+
+    One manager is for one conversation and one thread at a time. Messages are never changed; list and messages that
+    were given must not be changed in place afterwards.
+    """
+
+    def __init__(
+        self,
+        budget: ContextBudget,
+        policy: CompactionPolicy | None = None,
+        *,
+        summarize: Callable[[str], Any] | None = None,
+        store: SupportsSave | None = None,
+        counter: TokenCounter | None = None,
+        model: str = "",
+        form: Literal["auto", "openai", "anthropic"] = "auto",
+        provider: Literal["openai", "anthropic"] | None = None,
+        state: Callable[[], str] | None = None,
+        on_event: Callable[[events.Event], object] | None = None,
+    ) -> None:
+        """Raises `TypeError` for arguments of another kind."""
+        policy = CompactionPolicy() if policy is None else policy
+        if not isinstance(budget, ContextBudget):
+            raise TypeError(f"budget: expected a ContextBudget, got `{type(budget).__name__}`")
+        if not isinstance(policy, CompactionPolicy):
+            raise TypeError(f"policy: expected a CompactionPolicy, got `{type(policy).__name__}`")
+        for name, function in (("summarize", summarize), ("state", state), ("on_event", on_event)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{name}: expected a function, got `{type(function).__name__}`")
+        if store is not None and not callable(getattr(store, "save", None)):
+            raise TypeError(f"store: expected something with a method save(text) -> id, got `{type(store).__name__}`")
+        self.budget = budget
+        """What fits; it changes when a refusal says so."""
+        self.policy = policy
+        self.counter = TokenCounter.default() if counter is None else counter
+        self.last_report: Prepared | None = None
+        """What the last `prepare` has done."""
+        self._model, self._form, self._provider = model, form, provider
+        self._summarize, self._store, self._state, self._on_event = summarize, store, state, on_event
+        self._anchor = UsageAnchor(self.counter, context_window=budget.context_window)
+        self._seen: list[Any] = []  # as the caller has it
+        self._sent: list[Any] = []  # what was made of it
+        self._ledger = TokenLedger(self.counter)  # of `_sent`
+        self._beside: tuple[Any, Any, int] = (None, None, 0)  # system, tools, their tokens
+        self._pins: list[tuple[str, str]] = []
+        self._level = Level.NORMAL
+        self._fresh = 0  # tokens since pruning was tried
+        self._calls = 0  # tool calls since the last compaction
+        self._requested: CompactReason | None = None
+        self._refused: list[int] = []  # tokens of a request that was refused, and of what was made of it
+        self._vain = 0  # compactions in a row that did not help
+        self._events: list[events.Event] = []
+
+    @classmethod
+    def for_model(
+        cls, model: str | ModelInfo, policy: CompactionPolicy | None = None, **options: Any
+    ) -> ContextManager:
+        """A manager with the budget and the counter of a model; `options` are those of the class.
+
+        `max_output_tokens`, `context_window`, `input_limit` and `safety_margin` go to `ContextBudget.for_model`.
+        """
+        info = model if isinstance(model, ModelInfo) else model_info(model)
+        names = ("max_output_tokens", "context_window", "input_limit", "safety_margin", "soft_limit")
+        budget = ContextBudget.for_model(info, **{name: options.pop(name) for name in names if name in options})
+        options.setdefault("counter", TokenCounter.for_model(info))
+        return cls(budget, policy, model=info.name, **options)
+
+    # ------------------------------------------------------------------------------------------- the five calls
+
+    def prepare(self, messages: Sequence[M] | None = None, *, system: object = None, tools: Any = None) -> list[M]:
+        """The list to be sent now; always a new one. `None`: what was appended.
+
+        `system` and `tools` are what is sent beside the messages: they count. Raises `CannotFitError` with the numbers,
+        and what `repair` raises for messages that cannot be read.
+        """
+        work = self._prepare(messages, system, tools)
+        answer: Any = None
+        try:
+            while True:
+                answer = self._ask_now(work.send(answer))
+        except StopIteration as done:
+            return list(done.value)
+
+    async def aprepare(
+        self, messages: Sequence[M] | None = None, *, system: object = None, tools: Any = None
+    ) -> list[M]:
+        """`prepare`, with a summariser that may be async."""
+        from ctxfast.summary import asummarise
+
+        work = self._prepare(messages, system, tools)
+        answer: Any = None
+        try:
+            while True:
+                ask = work.send(answer)
+                answer = None if ask is None else await asummarise(**self._arguments(ask))
+        except StopIteration as done:
+            return list(done.value)
+
+    def append(self, *messages: Any) -> None:
+        """Adds messages to the conversation, for callers that keep no list: then `prepare()` takes none."""
+        self._seen.extend(messages)
+        self._sent.extend(messages)
+        before = self._ledger.total()
+        self._ledger.extend(messages)
+        self._grown(messages, self._ledger.total() - before)
+
+    def record_usage(self, usage: object) -> bool:
+        """What the provider has counted: a usage record, a response that has one, or a `Usage`.
+
+        Returns whether it was believed (`UsageAnchor.observe`). It means that the request was accepted.
+        """
+        self._refused.clear()
+        read = usage if isinstance(usage, Usage) else Usage.from_provider(usage)
+        if read is None:
+            return False
+        system, tools, _ = self._beside
+        return self._anchor.observe(read, (), system=system, tools=tools, model=self._model, estimate=self._estimate())
+
+    def handle_error(self, error: object) -> bool:
+        """What to do when the provider refuses: `True`: prepare again and retry.
+
+        After an overflow the window is learned (from the error, else nine tenths of what was refused), and the next
+        `prepare` makes the request smaller. A list that the provider calls invalid is repaired, once. Anything else
+        (rate limits, quotas, ...) is `False`. Raises `ContextOverflowError` if a smaller request was refused again and
+        again, or nothing can be made smaller.
+        """
+        estimate = self._used()
+        info = classify_error(error, context_window=self.budget.context_window, estimated_tokens=estimate)
+        if info.kind == "invalid_history":
+            mended = self._mended(self._sent)
+            changed = mended is not self._sent
+            if changed:
+                self._adopt(mended)
+            return changed
+        if info.retry != "shrink":
+            return False
+        overflow = ContextOverflowError(
+            self._model or None, info.context_window or self.budget.context_window, estimate, info.message or ""
+        )
+        if isinstance(error, BaseException):
+            overflow.__cause__ = error
+        if len(self._refused) >= _MOST_REFUSALS or (self._refused and estimate >= self._refused[-1]):
+            raise overflow
+        known = self.budget
+        try:
+            learned = known.learned(info.context_window)
+            if not learned.is_over(estimate) or (self._refused and learned is known):
+                learned = learned.learned(estimate * 9 // 10 + (learned.max_output_tokens or 0))
+        except BudgetError:
+            raise overflow from None
+        self._refused.append(estimate)
+        self.budget = learned
+        if learned is not known:
+            self._tell(events.LearnedWindow, before=known.context_window, window=learned.context_window)
+        self._requested = CompactReason.OVERFLOW
+        return True
+
+    async def ahandle_error(self, error: object) -> bool:
+        """`handle_error`, for symmetry: nothing in it waits."""
+        return self.handle_error(error)
+
+    # --------------------------------------------------------------------------------------- what can be asked for
+
+    def room(self) -> int | None:
+        """Tokens that can still be added to what was prepared; `None`: the window is not known."""
+        return self.budget.room(self._used())
+
+    def pin(self, text: str, kind: str = "decision") -> None:
+        """Something that every summary repeats word for word: a decision, an instruction, a state of the project."""
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"text: expected something to keep, got {text!r}")
+        if (kind, text) not in self._pins:
+            self._pins.append((kind, text))
+
+    def request_compaction(self, reason: CompactReason | str = CompactReason.PROACTIVE) -> None:
+        """Makes the next `prepare` replace all but the newest messages by a summary."""
+        self._requested = CompactReason(reason)
+
+    # --------------------------------------------------------------------------------------------------- the work
+
+    def _prepare(
+        self, messages: Sequence[Any] | None, system: object, tools: Any
+    ) -> Generator[_Ask | None, Any, list[Any]]:
+        self._events = []
+        known_system, known_tools, _ = self._beside
+        if system is not known_system or tools is not known_tools:
+            body = {"messages": [], "system": system, "tools": tools}
+            self._beside = (system, tools, self.counter.request(body))
+        if messages is not None:
+            self._take(messages)
+        sent = self._sent
+        before = self._used()
+        if self.policy.auto != "off":
+            self._prune()
+        level = self._new_level()
+        if self.policy.auto == "all":
+            yield from self._by_level(level)
+        if self.policy.auto != "off":
+            self._fit()
+        used = self._used()
+        self._requested = None
+        changed = self._sent is not sent
+        self.last_report = Prepared(self.budget.level(used), before, used, changed, tuple(self._events))
+        return self._sent
+
+    def _take(self, messages: Sequence[Any]) -> None:
+        """Finds what is new in the caller's list, and puts it behind what was sent."""
+        given = list(messages)
+        for known in (self._seen, self._sent):
+            if known and given[: len(known)] == known:
+                new = given[len(known) :]
+                break
+        else:  # another conversation, or an edited one
+            self._adopt([])
+            self._calls = self._fresh = 0
+            new = given
+        self._seen = given
+        if not new:
+            return
+        # what was sent is valid: only its last step can be touched by what is new
+        current = [*self._sent, *new]
+        last = next((at for at in range(len(self._sent) - 1, -1, -1) if _role(self._sent[at]) == "assistant"), 0)
+        faults = {fault.code for fault in validate(current[last:], self._form, self._provider)}
+        if faults - {"first_not_user", "no_user_message"} or not last:
+            current = self._mended(current)
+        before = self._ledger.total()
+        if len(current) == len(self._sent) + len(new) and all(
+            one is other for one, other in zip(current[len(self._sent) :], new, strict=True)
+        ):
+            self._ledger.extend(new)
+            self._sent = current
+        else:
+            self._adopt(current)
+        self._grown(new, max(self._ledger.total() - before, 0))
+
+    def _mended(self, messages: list[Any]) -> list[Any]:
+        """The list as the provider takes it; the same object if nothing was wrong."""
+        repaired = repair(messages, self._form, provider=self._provider)
+        return repaired.messages if repaired.report.changed else messages
+
+    def _grown(self, new: Sequence[Any], tokens: int) -> None:
+        self._fresh += tokens
+        self._calls += sum(_calls(message) for message in new)
+
+    def _adopt(self, messages: list[Any]) -> None:
+        """Goes on with another list."""
+        self._sent = messages
+        self._ledger.resync(messages)
+
+    def _estimate(self) -> int:
+        return self._ledger.total() + self._beside[2]
+
+    def _used(self) -> int:
+        """Tokens of the prompt, as far as they are known."""
+        system, tools, _ = self._beside
+        return self._anchor.predict((), system=system, tools=tools, model=self._model, estimate=self._estimate())
+
+    # ------------------------------------------------------------------------------------------------ the actions
+
+    def _prune(self) -> None:
+        """Old outputs, once there may be enough of them."""
+        policy, usable = self.policy, self.budget.usable
+        if policy.prune_at == "level" and self.budget.level(self._used()) < Level.PRUNE:
+            return
+        least = policy.fit.prune.min_batch if usable is None else min(policy.fit.prune.min_batch, usable // 10)
+        if self._fresh < least // _BATCHES:
+            return
+        self._fresh = 0
+        pruned = prune_tool_outputs(
+            self._sent,
+            policy=policy.fit.prune,
+            prices=policy.prices,
+            budget=usable,
+            counter=self.counter,
+            store=self._store,
+        )
+        if pruned.report.changed:
+            self._adopt(pruned.messages)
+            self._tell(events.Pruned, report=pruned.report)
+
+    def _new_level(self) -> Level:
+        """The level with hysteresis, and what is said of it."""
+        used, before = self._used(), self._level
+        level = self.budget.level(used)
+        if level < before:
+            hard = self.budget.hard or 0
+            level = max(one for one in Level if one <= before and 100 * used >= (one.percent - _HYSTERESIS) * hard)
+        self._level = level
+        if level != before:
+            self._tell(events.Detected, before=before)
+        if level >= Level.SUMMARIZE > before:
+            self._tell(events.Warned)
+        if level >= Level.URGENT > before:
+            self._tell(events.Suggested)
+        return level
+
+    def _by_level(self, level: Level) -> Generator[_Ask | None, Any, None]:
+        """What is done at a level, from the mildest on, until it is lower."""
+        policy = self.policy
+        used, hard = self._used(), self.budget.hard
+        at = None if policy.compact_at is None or hard is None else policy.compact_at * hard
+        due = policy.trigger_tool_calls is not None and self._calls >= policy.trigger_tool_calls
+        if self._requested is not None or due or (at is not None and used >= at):
+            yield from self._compact(self._requested or CompactReason.PROACTIVE)
+            return
+        if at is not None or level < Level.SUMMARIZE:
+            return
+        self._summarise_segments()
+        if self.budget.level(self._used()) >= Level.URGENT:
+            self._reduce()
+        if self.budget.level(self._used()) >= Level.EMERGENCY:
+            self._tell(events.Emergency, reason=CompactReason.PROACTIVE)
+            yield from self._compact(CompactReason.PROACTIVE)
+
+    def _compact(self, reason: CompactReason) -> Generator[_Ask | None, Any, None]:
+        """All but the system messages, the task, the pins and the newest messages becomes a summary."""
+        from ctxfast.summary import insert_summary
+
+        if self._vain >= _THRASH:
+            return  # it has not helped: what is left is to fit
+        used, before = self._used(), self._sent
+        tail = self._tail()
+        front = len(tail.messages) - (len(before) - tail.start) - len(tail.pinned)
+        source = before[front : tail.start]
+        if len(source) <= len(tail.pinned):
+            return
+        summary = yield _Ask(source, self.policy.summary_tokens)
+        text = summary.text + self._pinned() + self._stored(source)
+        new = insert_summary(tail.messages, front, text, self._form)
+        if self.counter.messages(new) >= self._ledger.total():
+            self._no_progress()
+            return
+        self._adopt(new)
+        self._calls = 0
+        after = self._used()
+        self._tell(events.Summarised, used=used, reason=reason, kind=summary.kind, messages=len(source), after=after)
+        if self.budget.level(after) >= Level.URGENT:
+            self._no_progress()
+        else:
+            self._vain = 0
+
+    def _tail(self) -> Any:
+        """The newest messages, which stay word for word."""
+        budget = self.policy.tail_tokens or self.budget.fresh_tail
+        return select_fresh_tail(self._sent, budget, counter=self.counter)
+
+    def _no_progress(self) -> None:
+        self._vain += 1
+        if self._vain >= _THRASH:
+            sizes = [(f"messages[{at}] ({_role(one)})", self.counter.message(one)) for at, one in enumerate(self._sent)]
+            unseen = self._used() - self._ledger.total()
+            sizes.append(("what stands beside the messages (system, tools, unseen)", unseen))
+            largest = sorted(sizes, key=lambda item: -item[1])[:3]
+            self._tell(events.NoProgress, largest=tuple(largest))
+
+    def _summarise_segments(self) -> None:
+        """Finished tasks before the tail: the user's words stay, and the answer is a few lines."""
+        from ctxfast.summary import finished_segments, segment_line
+
+        used, messages = self._used(), self._sent
+        end = self._tail().start
+        new: list[Any] = []
+        start, count = 0, 0
+        for first, stop in finished_segments(messages):
+            if stop > end:
+                break
+            work = messages[first + 1 : stop]
+            answer = {"role": "assistant", "content": segment_line(messages[first:stop])}
+            if len(work) < 2 or self.counter.message(answer) >= self.counter.messages(work):
+                continue
+            answer["content"] += self._stored(work)
+            new += [*messages[start : first + 1], answer]
+            start, count = stop, count + len(work)
+        if count:
+            self._adopt([*new, *messages[start:]])
+            kind, reason = "segments", CompactReason.PROACTIVE
+            self._tell(events.Summarised, used=used, reason=reason, kind=kind, messages=count, after=self._used())
+
+    def _reduce(self) -> None:
+        """All old outputs before the tail, whether it pays or not."""
+        from dataclasses import replace
+
+        rules = replace(self.policy.fit.prune, prune_threshold=0, batch="all", trigger_tokens=None)
+        tail = self.policy.tail_tokens or self.budget.fresh_tail
+        pruned = prune_tool_outputs(
+            self._sent, protected_tokens=tail, policy=rules, prices=None, counter=self.counter, store=self._store
+        )
+        if pruned.report.changed:
+            self._adopt(pruned.messages)
+            self._tell(events.Pruned, report=pruned.report)
+
+    def _fit(self) -> None:
+        """Whatever must go so that the request is accepted."""
+        used = self._used()
+        if not self.budget.is_over(used):
+            return
+        system, tools, _ = self._beside
+        try:
+            fitted = fit_messages(
+                self._sent,
+                self.budget,
+                system=system,
+                tools=tools,
+                used=used,
+                low_water=self.policy.low_water,
+                form=self._form,
+                provider=self._provider,
+                policy=self.policy.fit,
+                counter=self.counter,
+                store=self._store,
+            )
+        except CannotFitError as error:
+            self._tell(events.CannotFit, error=error)
+            raise
+        self._adopt(fitted.messages)
+        self._tell(events.Fitted, used=used, report=fitted.report)
+
+    # ------------------------------------------------------------------------------------------------------ helpers
+
+    def _arguments(self, ask: _Ask) -> dict[str, Any]:
+        return {
+            "messages": ask.messages,
+            "summarize": self._summarize,
+            "structured": self.policy.use_structured_summaries,
+            "target_tokens": ask.target_tokens,
+            "timeout": self.policy.summarize_timeout,
+            "counter": self.counter,
+        }
+
+    def _ask_now(self, ask: _Ask | None) -> Any:
+        from ctxfast.summary import summarise
+
+        return None if ask is None else summarise(**self._arguments(ask))
+
+    def _pinned(self) -> str:
+        """What the caller has pinned, and the state as it is now."""
+        pins = [f"- {text} ({kind})" for kind, text in self._pins]
+        if self._state is not None:
+            pins.append(f"- {self._state()} (state)")
+        return "\n\nPinned:\n" + "\n".join(pins) if pins else ""
+
+    def _stored(self, messages: Sequence[Any]) -> str:
+        """Where the messages are that are gone."""
+        if self._store is None:
+            return ""
+        from ctxfast._core import output_json
+
+        stored = self._store.save(output_json(list(messages)))
+        return "" if stored is None else f"\n\n[The messages are saved as {stored}]"
+
+    def _tell(self, event_class: Any, /, used: int | None = None, **fields: Any) -> None:
+        used = self._used() if used is None else used
+        event = event_class(level=self._level, used=used, **fields)
+        self._events.append(event)
+        _log.log(logging.WARNING if event_class in _LOUD else logging.INFO, "%s", event)
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def state(self) -> dict[str, Any]:
+        """Everything but budget, policy, counter and functions as plain data, fit for JSON where the messages are."""
+        return {
+            "version": 1,
+            "seen": list(self._seen),
+            "sent": list(self._sent),
+            "pins": [list(pin) for pin in self._pins],
+            "level": int(self._level),
+            "fresh": self._fresh,
+            "calls": self._calls,
+            "anchor": self._anchor.to_dict(),
+            "budget": self.budget.to_dict(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what `state` gave. Raises `TypeError`, `KeyError` or `ValueError` for anything else."""
+        if state.get("version") != 1:
+            raise ValueError(f"version: expected 1, got {state.get('version')!r}")
+        self.budget = ContextBudget.from_dict(state["budget"])
+        self._anchor = UsageAnchor.from_dict(state["anchor"], self.counter)
+        self._pins = [(kind, text) for kind, text in state["pins"]]
+        self._level = Level(state["level"])
+        self._fresh, self._calls = int(state["fresh"]), int(state["calls"])
+        self._adopt(list(state["sent"]))
+        self._seen = list(state["seen"])
+
+
+_LOUD = (events.Emergency, events.CannotFit, events.NoProgress, events.LearnedWindow)
+
+
+def _role(message: Any) -> str:
+    """The role of a message, dict or object."""
+    return str(_field(message, "role"))
+
+
+def _calls(message: Any) -> int:
+    """How many tools a message calls."""
+    if _role(message) != "assistant":
+        return 0
+    content = _field(message, "content")
+    parts = content if isinstance(content, (list, tuple)) else ()
+    return len(_field(message, "tool_calls") or [part for part in parts if _field(part, "type") == "tool_use"])
+
+
+def _field(value: Any, name: str) -> Any:
+    """A field of a dict or an object."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
