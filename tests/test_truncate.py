@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any, Literal
@@ -516,6 +518,30 @@ def test_memory_of_a_huge_output(store: OutputStore) -> None:
         tracemalloc.stop()
         assert peak <= 2 * 51_200
         assert Path(result.full_path or "").stat().st_size == len(text)
+
+
+def test_memory_that_python_does_not_know(store: OutputStore) -> None:
+    """The same of the whole process, in which a copy of the output would be seen."""
+    code = (
+        "import re, sys\n"
+        "from pathlib import Path\n"
+        "from ctxfast import OutputStore, truncate_tool_output\n"
+        "most = lambda: int(re.search(r'VmHWM:\\s*([0-9]+) kB', Path('/proc/self/status').read_text())[1])\n"
+        "text = sys.argv[2] * (100_000_000 // len(sys.argv[2].encode()))\n"
+        "store = OutputStore(sys.argv[1])\n"
+        "truncate_tool_output(text[:5_000_000], store=store)\n"
+        "Path('/proc/self/clear_refs').write_text('5')\n"
+        "before = most()\n"
+        "assert truncate_tool_output(text, store=store).full_path\n"
+        "print(most() - before)\n"
+    )
+    for unit in ("a line of a log\n", "ที่นี่มีข้อความ\n"):
+        command = [sys.executable, "-c", code, store.directory, unit]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "clear_refs" in done.stderr or "NoneType" in done.stderr:
+            pytest.skip("a system that does not say how much memory was in use at most")
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) < 1_000  # KB: pages of the interpreter itself come and go
 
 
 # -------------------------------------------------------------------------------------------------- sharing a room
