@@ -94,6 +94,11 @@ def policy_of(options: Options) -> PrunePolicy:
     return PrunePolicy(**fields)
 
 
+def is_a_stub(text: str, own: str | None = None) -> bool:
+    """Whether it begins as our stubs do and is as short, or is a fixed text, of other agents or the policy's."""
+    return (text.startswith(MARK) and len(text) <= 600) or text in ("[Old tool result content cleared]", own)
+
+
 # ------------------------------------------------------------------------------------- outputs, read independently
 
 
@@ -326,7 +331,7 @@ def test_what_is_protected_stays(messages: list[Message], options: Options, pair
         assert sum(turn > item.index for turn in opened) >= policy.protected_turns
         if item.reason in ("aged", "error") or policy.superseded == "off":
             assert sum(old.tokens for old in found[number:]) > zone
-        assert not found[number].text.startswith((MARK, "[Old tool result content cleared]"))
+        assert not is_a_stub(found[number].text)
         assert not is_on(policy.keep_tools, item.tool, item.kind)
         assert policy.only_tools is None or is_on(policy.only_tools, item.tool, item.kind)
         if found[number].holder.get("is_error") is True or found[number].holder.get("status") == "error":
@@ -353,8 +358,7 @@ def test_what_blocks_a_call(messages: list[Message], options: Options) -> None:
     if block is None and not report.changed:
         least = max(policy.min_saved, 1)
         found = outputs(messages, BY_LENGTH[0])
-        stubs = (MARK, "[Old tool result content cleared]", *(() if policy.stub is None else (policy.stub,)))
-        large = [old for old in found if old.tokens >= least and not old.text.startswith(stubs)]
+        large = [old for old in found if old.tokens >= least and not is_a_stub(old.text, policy.stub)]
         assert not large or policy.trigger_tokens is not None
     if block == "protected_turns":
         assert policy.protected_turns
