@@ -10,6 +10,7 @@ import copy
 import enum
 import functools
 import gc
+import itertools
 import json
 import math
 import multiprocessing
@@ -21,11 +22,20 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cases import Message, two_and_a_half
+from cases import (
+    Message,
+    has_user_text,
+    raw_claude_code,
+    results_of,
+    sessions,
+    transcript_files,
+    two_and_a_half,
+)
 from test_complexity import grows_linearly
 from test_hostile import (
     COUNTERS,
@@ -39,6 +49,7 @@ from test_hostile import (
 )
 from test_hostile import guarded as guarded_but_for_this
 from test_prune_hostile import FINE, RESULTS, around, long_session
+from test_sdk_objects import OPENAI_MESSAGES, anthropic_response, openai_message, tool, user
 from test_threads import ALLOWED, CHANGES, N_THREADS, Reader, let_others_run, outcome, run_all
 
 import ctxfast
@@ -56,6 +67,7 @@ from ctxfast import (
     keep_last,
     reference,
     remove,
+    repair,
     validate,
 )
 
@@ -971,3 +983,129 @@ def test_forms_that_are_no_text() -> None:
         for option in ("form", "provider"):
             with pytest.raises(TypeError, match="'int' object"):
                 shorten(**{option: 5})
+
+
+# ---------------------------------------------------------------------------------------------------- objects of SDKs
+
+
+def openai_objects() -> list[Any]:
+    """The usual loop: the message object of each response is appended, then dicts with the results."""
+    objects: list[Any] = [{"role": "system", "content": "You are a coding agent."}]
+    for number, body in enumerate([*OPENAI_MESSAGES.values()] * 5):
+        objects += [user(f"Go on, please, {number}. " * 5), openai_message(body)]
+        objects += [tool(call["id"], TEXT * 2) for call in body.get("tool_calls", ())]
+        if "function_call" in body:
+            objects.append({"role": "function", "name": "get_weather", "content": TEXT})
+    return objects
+
+
+def anthropic_objects() -> list[Any]:
+    """Responses whole and their contents in dicts; users who speak beside results."""
+    response = anthropic_response()
+    outputs = [{"type": "tool_result", "tool_use_id": call_id, "content": TEXT} for call_id in ("toolu_1", "toolu_2")]
+    said = {"type": "text", "text": "and fix the docs"}
+    objects: list[Any] = []
+    for _ in range(12):
+        objects += [user("look it up"), response, {"role": "user", "content": outputs}]
+        objects += [{"role": "assistant", "content": response.content}, {"role": "user", "content": [*outputs, said]}]
+    return objects
+
+
+@pytest.mark.parametrize("make", [openai_objects, anthropic_objects])
+def test_objects_are_shortened_as_dicts_are(make: Callable[[], list[Any]]) -> None:
+    objects = make()
+    before = copy.deepcopy(objects)
+    total = COUNTER.messages(repair(objects).messages)
+    dicts: list[Any] = [plain(item) for item in objects]
+    fits = 0
+    for budget in range(200, total, total // 40):
+        one, other = (
+            outcome(functools.partial(API.fit_messages, items, budget, counter=COUNTER, policy=ONE_STEP, store=Shelf()))
+            for items in (objects, dicts)
+        )
+        assert type(one) is type(other)
+        if isinstance(one, CannotFitError):
+            assert (one.needed, one.pinned) == (other.needed, other.pinned)
+            continue
+        fits += 1
+        assert plain(one.messages) == plain(other.messages)
+        for name in ("before", "after", "pinned", "earliest_changed_index"):
+            assert getattr(one.report, name) == getattr(other.report, name)
+        assert [part[:5] for part in one.report.dropped] == [part[:5] for part in other.report.dropped]
+        assert validate(one.messages) == []
+    assert fits > 10
+    assert plain(keep_last(objects, 3).messages) == plain(keep_last(dicts, 3).messages)
+    gone = ["call_1", "call_5", "toolu_2"]
+    assert plain(remove(objects, gone).messages) == plain(remove(dicts, gone).messages)
+    assert objects == before
+
+
+def plain(item: Any) -> Any:
+    """A message as dicts, without what was not sent."""
+    if isinstance(item, dict):
+        return {key: plain(value) for key, value in item.items() if value is not None}
+    if isinstance(item, list):
+        return [plain(value) for value in item]
+    if not hasattr(item, "model_dump"):
+        return item
+    return item.model_dump(exclude_none=True)
+
+
+# ------------------------------------------------------------------------------------------------------- real sessions
+
+
+def has_same_content(one: Any, other: Any) -> bool:
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+@pytest.mark.parametrize("file", transcript_files())
+def test_real_sessions(file: str, shared: Path) -> None:
+    """Valid, within the budget, the task is there; each message is the same, edited, or in the report."""
+    path = shared / "transcripts" / file
+    lists = list(itertools.islice(sessions(path), 3))
+    if path.parent.name == "claude-code":
+        lists.append(raw_claude_code(path))
+    for messages in lists:
+        if len(messages) > 1_000:
+            continue
+        before = json.dumps(messages)
+        mended = repair(messages).messages
+        known = {id(message) for message in messages}
+        total = COUNTER.messages(mended)
+        for share in (0.1, 0.3, 0.6, 0.9):
+            budget = max(1, int(total * share))
+            try:
+                fitted = fit_messages(messages, budget, counter=COUNTER)
+            except CannotFitError as error:
+                assert error.needed > budget  # noqa: PT017
+                fitted = fit_messages(messages, error.needed, counter=COUNTER)
+            report = fitted.report
+            assert report.budget is not None
+            assert report.after == COUNTER.messages(fitted.messages) <= report.budget
+            codes = {problem.code for problem in validate(fitted.messages)}
+            assert codes <= {problem.code for problem in validate(mended)} & {"no_user_message"}
+
+            gone = {index for part in report.dropped for index in range(part.start, part.stop)}
+            edited = {edit.index for edit in (*report.stubs, *report.clamped)}
+            stay = [index for index in range(len(mended)) if index not in gone or index in report.pinned]
+            assert not edited & gone
+            changed = {index for index in report.pinned if results_of(mended[index])}
+            if len(stay) == len(fitted.messages):  # no users' messages were joined
+                for index, message in zip(stay, fitted.messages, strict=True):
+                    if index in edited:
+                        assert COUNTER.message(message) < COUNTER.message(mended[index])
+                    elif index not in changed:
+                        assert message is mended[index] or id(mended[index]) not in known
+                        assert has_same_content(message, mended[index])
+                assert report.earliest_changed_index == min(gone | edited, default=None)
+                saved = sum(part.tokens for part in report.dropped)
+                saved += sum(edit.before - edit.after for edit in (*report.stubs, *report.clamped))
+                assert report.saved == saved
+            else:
+                assert len(fitted.messages) == len(stay) - 1
+            users = [index for index, message in enumerate(mended) if has_user_text(message)]
+            assert not users or users[-1] in stay
+            again = fit_messages(fitted.messages, report.budget, counter=COUNTER)
+            assert not again.report.changed
+            assert all(one is other for one, other in zip(again.messages, fitted.messages, strict=True))
+        assert json.dumps(messages) == before
