@@ -4,7 +4,8 @@
 //! The answer is a function of the list alone, and yet it is the same from call to call, so that the provider's cache
 //! holds: the history is replayed. At each request that was made the list was as long as it was then; whenever it had
 //! become too large, it was brought down to a low mark, and what had gone stayed away. A caller who passes the full
-//! history each time gets what one gets who goes on with the answer.
+//! history each time gets a new prefix as seldom as one who goes on with the answer; the lists need not be the same, for
+//! what was written has other sizes than what was planned.
 
 use std::ops::Range;
 
