@@ -41,8 +41,9 @@ class Provider:
     """A window that is hard, and tokens that are not those of the estimate."""
 
     window: int = 32_000
-    rate: float = 3.4  # characters of JSON for a token
+    rate: float = 3.2  # characters of JSON for a token
     unseen: int = 1_500  # tokens of what it adds itself
+    says_why: bool = True  # whether its refusals have numbers
     requests: list[list[Message]] = field(default_factory=list)
     refusals: int = 0
 
@@ -51,21 +52,23 @@ class Provider:
         tokens = self.unseen + round(sum(len(json.dumps(message)) for message in messages) / self.rate)
         if tokens + max_tokens > self.window:
             self.refusals += 1
-            text = (
-                f"This model's maximum context length is {self.window} tokens. However, you requested "
-                f"{tokens + max_tokens} tokens ({tokens} in the messages, {max_tokens} in the completion). "
-                "Please reduce the length of the messages or completion."
-            )
-            raise Refused({"error": {"message": text, "code": "context_length_exceeded"}})
+            text = "Input is too long for requested model."
+            if self.says_why:
+                text = (
+                    f"This model's maximum context length is {self.window} tokens. However, you requested "
+                    f"{tokens + max_tokens} tokens ({tokens} in the messages, {max_tokens} in the completion). "
+                    "Please reduce the length of the messages or completion."
+                )
+            raise Refused({"error": {"message": text, "code": "context_length_exceeded" if self.says_why else None}})
         faults = validate(messages)
         if faults:
-            raise AssertionError(f"the provider would refuse this: {faults}")
+            raise AssertionError(f"a provider would refuse this: {faults}")
         self.requests.append(messages)
         return {"prompt_tokens": tokens, "completion_tokens": 60, "total_tokens": tokens + 60}
 
 
 def step(number: int, dice: random.Random) -> list[Message]:
-    """What the model and its tools say in one step."""
+    """What the model and its tools say in one step; now and then it is a lot."""
     path = f"src/module_{dice.randrange(30)}.py"
     name, arguments, line = dice.choice(
         [
@@ -73,14 +76,18 @@ def step(number: int, dice: random.Random) -> list[Message]:
             ("grep", {"pattern": "price", "path": "src"}, path + ":{}: price = 1"),
             ("bash", {"command": f"pytest -q {path}"}, "test_{} passed"),
             ("edit_file", {"path": path, "old": "a", "new": "b"}, "edited {}"),
+            ("ask", {"question": "What about the rest?"}, "I thought about {} more things, and wrote them down."),
         ]
     )
-    lines = 1 if name == "edit_file" else int(10 ** dice.uniform(0.5, 2.4))
+    lines = 1 if name == "edit_file" else int(10 ** dice.uniform(0.5, 2.3))
+    if number % 97 == 96:
+        lines *= 30
     function = {"name": name, "arguments": json.dumps(arguments)}
     call = {"id": f"call_{number}", "type": "function", "function": function}
     output = "\n".join(line.format(dice.randrange(10_000)) for _ in range(lines))
+    said = "I look. " * (1 + number % 25)
     return [
-        {"role": "assistant", "content": "I look.", "tool_calls": [call]},
+        {"role": "assistant", "content": said, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": f"call_{number}", "content": output},
     ]
 

@@ -53,7 +53,7 @@ def test_task_larger_than_the_budget(package: ModuleType) -> None:
     with pytest.raises(CannotFitError, match=r"20,051 are needed, 20,000 of them pinned") as caught:
         package.fit_messages(named(messages), 8_000, counter=by_length(package))
     assert (caught.value.budget, caught.value.pinned, caught.value.needed) == (8_000, 20_000, 20_051)
-    assert caught.value.largest == "messages[0] (user): 20000 tokens"
+    assert caught.value.largest == "messages[0] (user): 20,000 tokens"
     tail = select(package, messages, budget=8_000)
     assert (tail.start, tail.pinned, tail.tokens, tail.over_budget) == (1, (0,), 20_051, True)
     assert tail.messages == messages

@@ -367,12 +367,12 @@ def test_what_cannot_fit_is_an_error_with_the_numbers() -> None:
     with pytest.raises(CannotFitError) as caught:
         fit(messages, 4_000, system="s" * 100)
     error = caught.value
-    assert (error.budget, error.largest) == (4_000, f"messages[1] (user): {LENGTH.message(task)} tokens")
+    assert (error.budget, error.largest) == (4_000, f"messages[1] (user): {LENGTH.message(task):,} tokens")
     assert error.pinned == 100 + LENGTH.messages(messages[:2])
     assert error.pinned < error.needed < error.pinned + 200  # a call, and an output of 64 tokens
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.needed) == (str(error), error.needed)
-    with pytest.raises(CannotFitError, match=r"what stands beside the messages \(system, tools\): 9000 tokens"):
+    with pytest.raises(CannotFitError, match=r"what stands beside the messages \(system, tools\): 9,000 tokens"):
         fit(messages, 4_000, system="s" * 9_000)
 
 

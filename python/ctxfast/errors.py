@@ -151,7 +151,7 @@ class CannotFitError(WindowError):
         self.needed = needed
         """The least that would have to fit."""
         self.largest = largest
-        """The largest of what must stay: ``"messages[0] (user, 20,000 tokens)"``."""
+        """The largest of what must stay, by the counter alone: ``"messages[0] (user): 20,000 tokens"``."""
 
     def __str__(self) -> str:
         """A sentence with the numbers."""

@@ -37,7 +37,10 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True)
 class FitReport:
-    """What `fit_messages` has done. Numbers are tokens; indices are of the list that came in, once it was repaired."""
+    """What `fit_messages` has done. Numbers are tokens; indices are of the list that came in, once it was repaired.
+
+    Those of single messages and outputs are the counter's own; `before`, `after` and `saved` are in the budget's measure.
+    """
 
     budget: int | None
     """What there was for messages, system prompt and tools; `None`: not known."""
@@ -155,7 +158,7 @@ def fit_messages(
     **Stable.** Whoever passes the full list before each request finds gone what was gone before, and no more: the
     history is replayed, request by request, and whenever it had become too large it was brought down to
     `low_water`. So the provider's cache holds between two such moments. Going on with the list that was given
-    does the same.
+    keeps it as well.
 
     `used` are the tokens that the provider counts for this request, if that is known (`UsageAnchor.predict`). What it
     counts beside what the counter sees, prompts and tools that are not passed or errors of the estimate, is then taken

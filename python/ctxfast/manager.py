@@ -32,6 +32,7 @@ __all__ = ["ContextManager", "Prepared"]
 M = TypeVar("M")
 
 _log = logging.getLogger("ctxfast")
+_log.addHandler(logging.NullHandler())  # a library says nothing where nobody listens
 
 _HYSTERESIS = 5  # points of per cent below a level at which it is left again
 _MOST_REFUSALS = 4  # of one request, until it is given up
@@ -284,7 +285,7 @@ class ContextManager:
             self._take(messages)
         sent = self._sent
         before = self._used()
-        if self.policy.auto != "off":
+        if self.policy.auto != "off" and self.budget.known:
             self._prune()
         level = self._new_level()
         if self.policy.auto == "all":
@@ -448,7 +449,7 @@ class ContextManager:
             self._tell(events.NoProgress, largest=tuple(largest))
 
     def _summarise_segments(self) -> None:
-        """Finished tasks before the tail: the user's words stay, and the answer is a few lines."""
+        """Finished tasks that began before the tail: the user's words stay, and the answer is a few lines."""
         from ctxfast.summary import finished_segments, segment_line
 
         used, messages = self._used(), self._sent
@@ -456,7 +457,7 @@ class ContextManager:
         new: list[Any] = []
         start, count = 0, 0
         for first, stop in finished_segments(messages):
-            if stop > end:
+            if first >= end:
                 break
             work = messages[first + 1 : stop]
             answer = {"role": "assistant", "content": segment_line(messages[first:stop])}

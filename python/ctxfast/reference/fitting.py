@@ -227,7 +227,7 @@ class Fitting:
         self.leading, self.leading_tokens = leading, sum(self.tokens[:leading])
         self.room = max(most - self.leading_tokens, 0)
         self.low = math.floor(self.room * low_water)
-        self.first = budget // FIRST if policy.pin_first else 0
+        self.first = budget // FIRST if policy.pin_first else -1
         self.steps = max(policy.prune.protected_steps, 1)
         self.rules = dataclasses.replace(rules, protected_tokens=min(rules.protected_tokens, self.room // 4))
         self.atoms = [atom for atom in kinds_of_atoms(entries) if atom[0] >= leading]
@@ -388,9 +388,9 @@ class Fitting:
         kept = [*range(self.leading), *new.pinned, *range(new.start, len(self.messages))]
         index = max(kept, key=lambda index: (new.now[index], -index), default=-1)
         if index < 0 or beside > new.now[index]:
-            return f"what stands beside the messages (system, tools): {beside} tokens"
+            return f"what stands beside the messages (system, tools): {counted(beside)}"
         role = read_fields(self.messages[index], "message")["role"]
-        return f"messages[{index}] ({role}): {new.now[index]} tokens"
+        return f"messages[{index}] ({role}): {counted(new.now[index])}"
 
     def take_ends(self, pruning: Pruning, number: int, tokens: int) -> None:
         """Cuts an output to its ends."""
@@ -432,6 +432,11 @@ class Fitting:
             name = kind if kind in (SYSTEM, USER, STEP) else "other"
             gone.append((start, stop, name, max(tokens, 0), "\n".join(text for text in said if text), stored))
         return gone
+
+
+def counted(tokens: int) -> str:
+    """`1 token`, `1,234 tokens`."""
+    return f"{tokens:,} token{'' if tokens == 1 else 's'}"
 
 
 def total_of(sizes: Sequence[int], most: int) -> int:

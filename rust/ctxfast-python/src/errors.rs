@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use ctxfast::stub::plural;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -98,6 +99,13 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Whether it is about a message, and no exception that somebody's code has raised.
+    pub(crate) fn is_of_message(&self) -> bool {
+        matches!(&*self.0, Cause::Message(_))
+    }
+}
+
 impl From<PyErr> for Error {
     #[cold]
     fn from(error: PyErr) -> Self {
@@ -155,7 +163,8 @@ pub(crate) fn cannot_fit_error(
     place: &str,
     largest: u64,
 ) -> PyErr {
-    let largest = format!("{place}: {largest} tokens");
+    let tokens = plural(usize::try_from(largest).unwrap_or(usize::MAX), "token", "tokens");
+    let largest = format!("{place}: {tokens}");
     let arguments = (budget, pinned, needed, largest);
     error_class(py, "CannotFitError").map_or_else(|error| error, |class| PyErr::from_type(class, arguments))
 }

@@ -129,7 +129,7 @@ pub(crate) fn fit(
         let limits = Limits {
             room,
             low: share(room, wanted.low_water),
-            first: if wanted.pin_first { max_tokens / FIRST } else { 0 },
+            first: wanted.pin_first.then_some(max_tokens / FIRST),
             steps: policy.rules.protected_steps.max(1),
             short: 0,
         };
@@ -501,7 +501,7 @@ impl<'a, 'py> Fitting<'a, 'py> {
                 }
             }
             let stored = match store {
-                Some(store) => store.save(json::text_of_messages(self.messages, start..end)?)?,
+                Some(store) => store.save_if_text(json::text_of_messages(self.messages, start..end))?,
                 None => None,
             };
             let kind = match kind {

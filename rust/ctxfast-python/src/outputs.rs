@@ -60,6 +60,15 @@ impl<'py> Store<'py> {
         let message = format!("store: expected save to give an id of 1 to {LONGEST_ID} printable characters");
         Err(PyValueError::new_err(message).into())
     }
+
+    /// The same for what may be no text: what JSON cannot say (bytes, dates) cannot be saved.
+    pub(crate) fn save_if_text(&self, text: Read<Bound<'py, PyString>>) -> Read<Option<String>> {
+        match text {
+            Ok(text) => self.save(text),
+            Err(error) if error.is_of_message() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// A list of messages, as far as it can be known without looking into its outputs.

@@ -27,7 +27,7 @@ pub struct Limits {
     /// What they are brought down to once they have more.
     pub low: u64,
     /// The first user message stays if it has at most so many.
-    pub first: u64,
+    pub first: Option<u64>,
     /// So many of the newest steps stay as long as cutting what is huge in them is enough.
     pub steps: usize,
     /// So much less room for the whole list: what an earlier plan was off by.
@@ -108,7 +108,7 @@ pub fn plan<S: Source>(
 /// The newest steps and all that follows the first of them, with the user messages that they need.
 #[must_use]
 pub fn keep_last(list: List<'_>, steps: usize) -> Fit {
-    let limits = Limits { room: u64::MAX, low: u64::MAX, first: 0, steps, short: 0 };
+    let limits = Limits { room: u64::MAX, low: u64::MAX, first: None, steps, short: 0 };
     let mut replay = Replay::new(limits, list, &[], &[]);
     replay.grow(list.tokens.len());
     replay.drop_all_before(replay.guarded(list.atoms.len().saturating_sub(1)));
@@ -325,7 +325,7 @@ impl<'a> Replay<'a> {
         let start = self.start_of(atom);
         let users = self.list.users;
         let task = users.partition_point(|user| user.message < self.end).checked_sub(1);
-        let first = users.first().filter(|first| first.tokens <= self.limits.first).map(|_| 0);
+        let first = users.first().filter(|user| self.limits.first.is_some_and(|most| user.tokens <= most)).map(|_| 0);
         let head = self.heads.get(atom).copied().flatten();
         let speaks_first = |place: &usize| users.get(*place).is_some_and(|task| task.message < start);
         let places = match task.filter(speaks_first) {
@@ -394,7 +394,7 @@ mod tests {
             outputs: &outputs,
             timeline: &Timeline::new(&table, Vec::new()),
         };
-        let limits = Limits { room, low: room * 3 / 5, first, steps: 2, short: 0 };
+        let limits = Limits { room, low: room * 3 / 5, first: Some(first), steps: 2, short: 0 };
         let mut replay = Replay::new(limits, list, &[], &[]);
         replay.run();
         let fit = replay.fit();

@@ -545,7 +545,8 @@ fn is_like_a_call(text: &str) -> bool {
 }
 
 /// `1 line`, `12,345 lines`.
-pub(crate) fn plural(count: usize, one: &str, many: &str) -> String {
+#[must_use]
+pub fn plural(count: usize, one: &str, many: &str) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + 4 + many.len());
     for (place, digit) in digits.chars().enumerate() {
