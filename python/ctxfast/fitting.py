@@ -39,7 +39,8 @@ class Dropped(NamedTuple):
 class FitReport:
     """What `fit_messages` has done. Numbers are tokens; indices are of the list that came in, once it was repaired.
 
-    Those of single messages and outputs are the counter's own; `before`, `after` and `saved` are in the budget's measure.
+    Those of single messages and outputs are the counter's own; `before`, `after` and `saved` are in the budget's
+    measure.
     """
 
     budget: int | None
