@@ -1,6 +1,7 @@
 """A chat with tools through the `anthropic` package, kept inside the window.
 
-`python examples/with_anthropic.py "question"` needs `pip install anthropic` and a key in the environment. `converse` takes any client, so that it can be tried offline.
+`python examples/with_anthropic.py "question"` needs `pip install anthropic` and a key in the environment; `converse`
+takes any client, so that it can be tried offline.
 """
 
 from __future__ import annotations

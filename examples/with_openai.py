@@ -1,6 +1,7 @@
 """A chat with tools through the `openai` package, kept inside the window.
 
-`python examples/with_openai.py "question"` needs `pip install openai` and a key in the environment. `converse` takes any client, so that it can be tried offline.
+`python examples/with_openai.py "question"` needs `pip install openai` and a key in the environment; `converse` takes
+any client, so that it can be tried offline.
 """
 
 from __future__ import annotations
