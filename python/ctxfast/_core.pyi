@@ -34,6 +34,7 @@ __all__ = [
     "_restore_counter",
     "_restore_error_info",
     "_restore_ledger",
+    "_transcribe",
     "atoms",
     "classify_error",
     "count_tokens",
@@ -852,6 +853,18 @@ def _restore_error_info(fields: dict[str, object]) -> ErrorInfo:
 def _restore_ledger(counter: TokenCounter, tokens: Sequence[int]) -> TokenLedger:
     """
     Makes a ledger again from what pickle kept of it.
+    """
+
+def _transcribe(
+    messages: Sequence[object], policy: PrunePolicy | None, counter: TokenCounter | None
+) -> list[dict[str, Any]]:
+    """
+    What the messages of a list say, a dict for each: `role`, `own_text` (a user says something), `text` (of its text
+    parts; no reasoning), `media` (how many parts of it), `form` (the only one that it can be of), `thinking` (whether it
+    has any that must be sent back), `tokens`, `calls` (names and arguments) and `outputs`, a dict for each tool output:
+    `tool`, `kind`, `path`, `lines` (first and last; the end is `None`), `edits`, `command`, `pattern`, `other`, `details`,
+    `target` (what a later success must be about to make up for a failure), `failed`, `exit_code`, `kept` (by `policy`),
+    `text` and `attachments`.
     """
 
 def atoms(messages: Sequence[object]) -> list[tuple[int, int]]:

@@ -24,6 +24,7 @@ mod repair;
 mod repaired;
 mod structure;
 mod tail;
+mod transcribe;
 mod truncate;
 mod validate;
 mod write;
@@ -57,6 +58,8 @@ mod _core {
     use crate::structure::{atoms, find_safe_cut, safe_cuts, step_starts, turn_starts};
     #[pymodule_export]
     use crate::tail::{FreshTail, fresh_tail_budget, select_fresh_tail};
+    #[pymodule_export]
+    use crate::transcribe::transcribe;
     #[pymodule_export]
     use crate::truncate::{
         cut_text, join_ascii, kept_ends, output_hash, output_json, output_text, text_size, truncation_marker,

@@ -252,6 +252,17 @@ impl<'a, 'py> Reader<'a, 'py> {
         content.ok_or_else(|| Error::wrong_value("a tool output", "none".to_owned()))
     }
 
+    /// What an output says: its text, how many parts are none, and the exit code that it names.
+    pub(crate) fn said(
+        &mut self,
+        output: usize,
+        facts: &Facts,
+    ) -> Read<(Bound<'py, PyString>, usize, Option<i64>)> {
+        let content = self.content(output)?;
+        let code = facts.call.exits().and_then(|place| exit_code(view(&content.text), place));
+        Ok((content.text.clone(), content.attachments, code))
+    }
+
     /// The tool's name: that of the call, or what the output says where its call is nowhere.
     fn tool(&mut self, output: usize) -> Read<String> {
         let name = if let Some(called) = self.called(output) {

@@ -325,7 +325,8 @@ impl<'a> Replay<'a> {
         let start = self.start_of(atom);
         let users = self.list.users;
         let task = users.partition_point(|user| user.message < self.end).checked_sub(1);
-        let first = users.first().filter(|user| self.limits.first.is_some_and(|most| user.tokens <= most)).map(|_| 0);
+        let first =
+            users.first().filter(|user| self.limits.first.is_some_and(|most| user.tokens <= most)).map(|_| 0);
         let head = self.heads.get(atom).copied().flatten();
         let speaks_first = |place: &usize| users.get(*place).is_some_and(|task| task.message < start);
         let places = match task.filter(speaks_first) {
