@@ -1,0 +1,277 @@
+"""From a structured summary over a plain one to one without a model: the caller always gets a summary."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ctxfast._core import TokenCounter, classify_error
+from ctxfast.errors import BudgetError
+from ctxfast.summary.checking import SummaryCheck, SummaryProblem, check_summary
+from ctxfast.summary.fallback import fallback_summary
+from ctxfast.summary.prompts import build_summary_prompt, default_target
+from ctxfast.summary.reading import read, tokens_of_option
+
+__all__ = ["Summarizer", "Summary", "asummarise", "summarise"]
+
+Summarizer = Callable[[str], "str | Awaitable[str]"]
+"""A model: it is given a prompt and gives a text, at once or to be awaited."""
+
+TIMEOUT = 120.0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary, and how it came about."""
+
+    text: str
+    kind: Literal["structured", "plain", "deterministic"]
+    tokens: int
+    problems: tuple[SummaryProblem, ...]
+    """Why the better kinds were not accepted, in the order in which they were tried."""
+    ok: bool
+    """Whether it is smaller than what it replaces. If not, leave the messages as they are."""
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """A call of the summariser that gave nothing."""
+
+    problem: SummaryProblem
+    overflow: bool = False
+
+
+def summarise(
+    messages: Sequence[Any],
+    previous_summary: str | None = None,
+    *,
+    summarize: Summarizer | None = None,
+    structured: bool = True,
+    target_tokens: float | None = None,
+    max_tokens: float | None = None,
+    timeout: float | None = TIMEOUT,
+    counter: TokenCounter | None = None,
+) -> Summary:
+    """A summary of some messages: structured, else plain, else without a model.
+
+    `summarize` is a model: it is given a prompt (`build_summary_prompt`, of at most `max_tokens` tokens, its room) and
+    gives a text. What it gives is cleaned and checked (`check_summary`): it may have `target_tokens` tokens (default: a
+    fifth of the messages, 300 to 2,000) and must be smaller than the messages and the previous summary. If it is not
+    accepted, or `summarize` raises, a plain summary is asked for, in half of the room if the prompt was too large for
+    the model, and after that `fallback_summary` is taken, at once if there is no summariser or after `timeout` seconds
+    (for all calls together; `None`: no limit). A call that hangs is left to itself, in a thread. `structured=False`
+    begins with the plain form.
+
+    Nothing that `summarize` does raises, but for `KeyboardInterrupt` and its like. Raises `BudgetError` for a number of
+    tokens that is none, `TypeError` or `ValueError` for a `summarize` or `timeout` that means nothing,
+    `MessageTypeError` or `MessageValueError` for a message that cannot be read.
+
+    >>> answer = {"role": "assistant", "content": "Done. " * 300}
+    >>> talk = [{"role": "user", "content": "Rename parse() to read()."}, answer]
+    >>> summarise(talk, summarize=lambda prompt: "parse() is read() now.", structured=False)
+    Summary(text='parse() is read() now.', kind='plain', tokens=6, problems=(), ok=True)
+    >>> summarise(talk).kind
+    'deterministic'
+    """
+    deadline = deadline_of(summarize, timeout)
+    chain = attempts(messages, previous_summary, summarize, structured, target_tokens, max_tokens, counter)
+    answer: object = None
+    while True:
+        try:
+            prompt = chain.send(answer)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        assert summarize is not None
+        answer = called(summarize, prompt, deadline)
+
+
+async def asummarise(
+    messages: Sequence[Any],
+    previous_summary: str | None = None,
+    *,
+    summarize: Summarizer | None = None,
+    structured: bool = True,
+    target_tokens: float | None = None,
+    max_tokens: float | None = None,
+    timeout: float | None = TIMEOUT,
+    counter: TokenCounter | None = None,
+) -> Summary:
+    """`summarise` without blocking: a coroutine function runs in this event loop, any other summariser in a thread."""
+    deadline = deadline_of(summarize, timeout)
+    chain = attempts(messages, previous_summary, summarize, structured, target_tokens, max_tokens, counter)
+    answer: object = None
+    while True:
+        try:
+            prompt = chain.send(answer)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        assert summarize is not None
+        answer = await awaited(summarize, prompt, deadline)
+
+
+def attempts(
+    messages: Sequence[Any],
+    previous_summary: str | None,
+    summarize: Summarizer | None,
+    structured: bool,
+    target_tokens: float | None,
+    max_tokens: float | None,
+    counter: TokenCounter | None,
+) -> Generator[str, object, Summary]:
+    """The chain: yields prompts, is sent what the summariser gave, returns the summary."""
+    counter = TokenCounter.default() if counter is None else counter
+    told = read(messages, counter)
+    previous = previous_summary or ""
+    source = sum(one.tokens for one in told) + counter.text(previous)
+    characters = sum(len(one.text) + len(one.summary or "") for one in told) + len(previous)
+    characters += sum(len(output.text) for one in told for output in one.outputs)
+    characters += sum(len(call.tool) + len(call.arguments) for one in told for call in one.calls)
+    target = tokens_of_option("target_tokens", target_tokens) or default_target(source)
+    room = tokens_of_option("max_tokens", max_tokens)
+
+    def check(answer: object, *, structured: bool) -> SummaryCheck:
+        sizes = {"source_tokens": max(source, 1), "source_characters": max(characters, 1), "target_tokens": target}
+        return check_summary(answer, structured=structured, counter=counter, **sizes)
+
+    problems: list[SummaryProblem] = []
+    forms = [] if summarize is None else [True, False] if structured else [False]
+    for form in forms:
+        try:
+            prompt = build_summary_prompt(
+                messages,
+                previous_summary,
+                structured=form,
+                target_tokens=target,
+                max_tokens=room,
+                counter=counter,
+            )
+        except BudgetError as error:
+            problems.append(SummaryProblem("no_room", str(error), limit=room))
+            continue
+        answer = yield prompt
+        if isinstance(answer, _Failed):
+            problems.append(answer.problem)
+            if answer.problem.code == "timed_out":
+                break
+            if answer.overflow:
+                room = max(counter.text(prompt) // 2, 1)
+            continue
+        found = check(answer, structured=form)
+        if found.ok:
+            return Summary(found.text, "structured" if form else "plain", found.tokens, tuple(problems), ok=True)
+        problems += found.problems
+    size = max(min(target, source - 24), 1)  # without the marks around it
+    text = fallback_summary(messages, previous_summary, max_tokens=size, counter=counter)
+    last = check(text, structured=False)
+    in_the_way = tuple(problem for problem in last.problems if problem.code != "error_text")
+    return Summary(text, "deterministic", counter.text(text), (*problems, *in_the_way), ok=not in_the_way)
+
+
+# ------------------------------------------------------------------------------------------------ calling a model
+
+
+def deadline_of(summarize: object, timeout: object) -> float | None:
+    """When it is too late. Raises `TypeError`, `ValueError` for what is no callable or no time."""
+    if summarize is not None and not callable(summarize):
+        raise TypeError(f"summarize: expected something callable or None, got `{type(summarize).__name__}`")
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout: expected seconds or None, got {timeout!r}")
+    if not timeout > 0:  # of NaN it is not true
+        raise ValueError(f"timeout: expected more than 0 seconds, got {timeout!r}")
+    return time.monotonic() + min(timeout, threading.TIMEOUT_MAX / 2)
+
+
+def left_of(deadline: float | None) -> float | None:
+    """Seconds that are left."""
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
+
+
+def in_thread(run: Callable[[], Any]) -> Future[Any]:
+    """Runs something in a thread of its own that nobody has to wait for, not even at the end of the program."""
+    future: Future[Any] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            future.set_result(context.run(run))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, name="ctxfast-summariser", daemon=True).start()
+    return future
+
+
+def called(summarize: Summarizer, prompt: str, deadline: float | None) -> object:
+    """What a summariser gives; what is to be awaited is awaited in an event loop of its own."""
+
+    def run() -> object:
+        answer = summarize(prompt)
+        if inspect.isawaitable(answer):
+            return asyncio.run(waited(answer))
+        return answer
+
+    future = in_thread(run)
+    try:
+        return future.result(left_of(deadline))
+    except Exception as error:
+        return timed_out() if not future.done() else failed(error)
+
+
+async def waited(answer: Awaitable[object]) -> object:
+    """What an awaitable gives."""
+    return await answer
+
+
+async def awaited(summarize: Summarizer, prompt: str, deadline: float | None) -> object:
+    """What a summariser gives, without blocking the event loop."""
+    try:
+        # of an object with `async def __call__` it is the method of its class that says so
+        if any(inspect.iscoroutinefunction(one) for one in (summarize, getattr(type(summarize), "__call__", None))):  # noqa: B004
+            answer: object = summarize(prompt)
+        else:
+            answer = await in_time(asyncio.wrap_future(in_thread(lambda: summarize(prompt))), deadline)
+        if inspect.isawaitable(answer):
+            answer = await in_time(asyncio.ensure_future(waited(answer)), deadline)
+    except Exception as error:
+        return failed(error)
+    return answer
+
+
+async def in_time(task: asyncio.Future[object], deadline: float | None) -> object:
+    """What a task gives, or that it is too late. A task that hangs is cancelled and not waited for."""
+    try:
+        done, _ = await asyncio.wait({task}, timeout=left_of(deadline))
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if done:
+        if task.cancelled():  # by itself, and not by whoever waits for the summary
+            return failed(RuntimeError("the summariser was cancelled"))
+        return task.result()
+    task.cancel()
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    return timed_out()
+
+
+def timed_out() -> _Failed:
+    """The summariser took too long."""
+    return _Failed(SummaryProblem("timed_out", "the summariser has not answered in time"))
+
+
+def failed(error: Exception) -> _Failed:
+    """The summariser raised an exception."""
+    try:
+        text = f"{type(error).__name__}: {error}"[:300]
+        overflow = classify_error(error).shrink_helps
+    except Exception:
+        text, overflow = type(error).__name__, False
+    return _Failed(SummaryProblem("raised", f"the summariser raised {text}"), overflow)
