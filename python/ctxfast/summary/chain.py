@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -198,11 +199,15 @@ def left_of(deadline: float | None) -> float | None:
 def in_thread(run: Callable[[], Any]) -> Future[Any]:
     """Runs something in a thread of its own that nobody has to wait for, not even at the end of the program."""
     future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()  # nobody can cancel it
     context = contextvars.copy_context()
 
     def work() -> None:
         try:
             future.set_result(context.run(run))
+        except (Exception, asyncio.CancelledError) as error:
+            # as a value: futures take no StopIteration, and a CancelledError would cancel whoever waits
+            future.set_result(failed(error))
         except BaseException as error:
             future.set_exception(error)
 
@@ -216,19 +221,22 @@ def called(summarize: Summarizer, prompt: str, deadline: float | None) -> object
     def run() -> object:
         answer = summarize(prompt)
         if inspect.isawaitable(answer):
-            return asyncio.run(waited(answer))
+            return asyncio.run(within(answer, deadline))
         return answer
 
-    future = in_thread(run)
     try:
-        return future.result(left_of(deadline))
-    except Exception as error:
-        return timed_out() if not future.done() else failed(error)
+        return in_thread(run).result(left_of(deadline))
+    except FutureTimeoutError:
+        return timed_out()
 
 
-async def waited(answer: Awaitable[object]) -> object:
-    """What an awaitable gives."""
-    return await answer
+async def within(answer: Awaitable[object], deadline: float | None) -> object:
+    """What an awaitable gives in time."""
+
+    async def waited() -> object:
+        return await answer
+
+    return await in_time(asyncio.ensure_future(waited()), deadline)
 
 
 async def awaited(summarize: Summarizer, prompt: str, deadline: float | None) -> object:
@@ -240,7 +248,7 @@ async def awaited(summarize: Summarizer, prompt: str, deadline: float | None) ->
         else:
             answer = await in_time(asyncio.wrap_future(in_thread(lambda: summarize(prompt))), deadline)
         if inspect.isawaitable(answer):
-            answer = await in_time(asyncio.ensure_future(waited(answer)), deadline)
+            answer = await within(answer, deadline)
     except Exception as error:
         return failed(error)
     return answer
@@ -255,7 +263,7 @@ async def in_time(task: asyncio.Future[object], deadline: float | None) -> objec
         raise
     if done:
         if task.cancelled():  # by itself, and not by whoever waits for the summary
-            return failed(RuntimeError("the summariser was cancelled"))
+            return failed(asyncio.CancelledError())
         return task.result()
     task.cancel()
     task.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -267,10 +275,10 @@ def timed_out() -> _Failed:
     return _Failed(SummaryProblem("timed_out", "the summariser has not answered in time"))
 
 
-def failed(error: Exception) -> _Failed:
+def failed(error: BaseException) -> _Failed:
     """The summariser raised an exception."""
     try:
-        text = f"{type(error).__name__}: {error}"[:300]
+        text = f"{type(error).__name__}: {error}"[:300].removesuffix(": ")
         overflow = classify_error(error).shrink_helps
     except Exception:
         text, overflow = type(error).__name__, False

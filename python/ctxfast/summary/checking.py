@@ -125,7 +125,7 @@ _INTRODUCTION = re.compile(
     re.IGNORECASE,
 )
 _ERROR = re.compile(
-    r"error(?: code)?\s{0,4}:|\w{0,40}(?:Error|Exception):\s|traceback \(most recent call last\)|\{\s{0,9}\"error\"",
+    r"error(?: code)?\s{0,4}:|[\w.]{0,60}(?:Error|Exception):\s|traceback \(most recent call last\)|\{\s{0,9}\"error\"",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"\A(?:#{1,6}[ \t]+|\*\*)?(?:\d\.[ \t]*)?([^:*#]{1,60}?)[ \t]*:?(?:\*\*)?[ \t]*:?[ \t]*#*\Z")

@@ -168,7 +168,7 @@ def open_errors(told: Sequence[Message]) -> list[tuple[int, Output]]:
 
 def error_key(output: Output) -> str:
     """By what a failure is known."""
-    subject = clip(quiet(" ".join(output.subject.split())), 160, 1)
+    subject = clip(quiet(" ".join(output.subject.split())).replace("`", "'"), 160, 1)
     return f"- {clip(quiet(output.tool), 60) or 'a tool'}" + (f" `{subject}`" if subject else "")
 
 
@@ -320,14 +320,14 @@ def key_of(section: str, text: str) -> str:
         return f"- Ran: {found[1]}"
     if section == FILES and (found := _READ.match(text)):
         return f"- Read: {found[1]}"
-    if section == ERRORS and (found := re.match(r"- [^`\n:]{1,60} `[^`\n]*`(?=: )", text)):
+    if section == ERRORS and (found := re.match(r"- [^`\n:]{1,60}(?: `[^`\n]*`)?(?=: )", text)):
         return found[0]
     return text
 
 
 def merged(section: str, before: Sequence[Item], now: Sequence[Item], told: Sequence[Message]) -> list[Item]:
     """Earlier entries and newer ones, the oldest first: what is newer takes the place of what is about the same."""
-    newer = {item.key: item for item in now}
+    newer, texts = {item.key: item for item in now}, {item.text for item in now}
     gone: set[str] = set()
     if section == ERRORS:
         gone = {error_key(output) for one in told for output in one.outputs if not output.failed}
@@ -336,7 +336,7 @@ def merged(section: str, before: Sequence[Item], now: Sequence[Item], told: Sequ
         if section == FILES and item.key in newer and (spans := spans_of(item.text)):
             lines = joined([*spans, *(spans_of(newer[item.key].text) or [])])
             newer[item.key] = read_item(item.key.removeprefix("- Read: "), lines)
-        elif item.key not in newer and item.key not in gone and not is_cut_from_any(item.text, now):
+        elif not (item.key in newer or item.key in gone or item.text in texts or is_cut_from_any(item.text, now)):
             kept.append(item)
     if section in (GOAL, NEXT) and now:
         kept = []

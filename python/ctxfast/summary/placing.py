@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ctxfast._core import safe_cuts, validate
+from ctxfast._core import TokenCounter, safe_cuts, validate
 from ctxfast.errors import MessageTypeError
 from ctxfast.summary.checking import clean_summary, summary_text
 from ctxfast.summary.reading import MARK, Message, read, without_summary
@@ -15,6 +15,8 @@ from ctxfast.summary.reading import MARK, Message, read, without_summary
 __all__ = ["FoundSummary", "find_summary", "insert_summary"]
 
 Form = Literal["auto", "openai", "anthropic"]
+
+_CHEAP = TokenCounter.picoclaw("4.0")  # tokens do not matter here
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ def find_summary(messages: Sequence[Any]) -> FoundSummary | None:
 
     Raises `MessageTypeError` or `MessageValueError` for a message that cannot be read.
     """
-    found = [FoundSummary(one.index, one.summary) for one in read(messages) if one.summary is not None]
+    found = [FoundSummary(one.index, one.summary) for one in read(messages, _CHEAP) if one.summary is not None]
     return found[-1] if found else None
 
 
@@ -76,7 +78,7 @@ def insert_summary(
     text = clean_summary(summary) if isinstance(summary, str) else ""
     if not text:
         raise ValueError("summary: expected a text that says something")
-    told = read(messages)
+    told = read(messages, _CHEAP)
     if form == "auto":
         form = cast("Form", next((one.form for one in told if one.form), "openai"))
     places = safe_places(messages, told)

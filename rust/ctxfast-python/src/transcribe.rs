@@ -19,7 +19,7 @@ use crate::read::json::Keys;
 use crate::read::{self, Called, Items, Part, Visit, fields};
 
 /// What the messages of a list say, a dict for each: `role`, `own_text` (a user says something), `text` (of its text
-/// parts; no reasoning), `media` (how many parts of it), `form` (the only one that it can be of), `thinking` (whether it
+/// parts; no reasoning), `media` (how many parts beside it), `form` (the only one that it can be of), `thinking` (whether it
 /// has any that must be sent back), `tokens`, `calls` (names and arguments) and `outputs`, a dict for each tool output:
 /// `tool`, `kind`, `path`, `lines` (first and last; the end is `None`), `edits`, `command`, `pattern`, `other`, `details`,
 /// `target` (what a later success must be about to make up for a failure), `failed`, `exit_code`, `kept` (by `policy`),
@@ -79,7 +79,7 @@ pub(crate) fn transcribe<'py>(
 /// What a message says itself.
 fn told<'py>(message: &Bound<'py, PyAny>) -> Read<Bound<'py, PyDict>> {
     let py = message.py();
-    let mut noter = Noter { calls: PyList::empty(py), media: 0, openai: false };
+    let mut noter = Noter { calls: PyList::empty(py), media: 0, openai: false, in_output: false };
     let shape = read::message(message, &mut noter)?;
     let fields = PyDict::new(py);
     let content = fields::get(message, intern!(py, "content"))?;
@@ -109,7 +109,7 @@ fn told<'py>(message: &Bound<'py, PyAny>) -> Read<Bound<'py, PyDict>> {
     };
     fields.set_item("role", role)?;
     fields.set_item("text", text)?;
-    fields.set_item("media", if is_result { 0 } else { noter.media })?;
+    fields.set_item("media", noter.media)?;
     fields.set_item("form", form)?;
     fields.set_item("thinking", thinking && shape.role == Role::Assistant)?;
     fields.set_item("calls", noter.calls)?;
@@ -145,6 +145,7 @@ struct Noter<'py> {
     calls: Bound<'py, PyList>,
     media: usize,
     openai: bool,
+    in_output: bool,
 }
 
 impl<'py> Visit<'py> for Noter<'py> {
@@ -157,7 +158,15 @@ impl<'py> Visit<'py> for Noter<'py> {
     }
 
     fn media(&mut self, _: Hint, _: &Bound<'py, PyAny>) {
-        self.media += 1;
+        self.media += usize::from(!self.in_output);
+    }
+
+    fn output_begins(&mut self) {
+        self.in_output = true;
+    }
+
+    fn output_ends(&mut self) {
+        self.in_output = false;
     }
 
     fn tool_calls(&mut self) {
