@@ -860,7 +860,7 @@ def _transcribe(
 ) -> list[dict[str, Any]]:
     """
     What the messages of a list say, a dict for each: `role`, `own_text` (a user says something), `text` (of its text
-    parts; no reasoning), `media` (how many parts of it), `form` (the only one that it can be of), `thinking` (whether it
+    parts; no reasoning), `media` (how many parts beside it), `form` (the only one that it can be of), `thinking` (whether it
     has any that must be sent back), `tokens`, `calls` (names and arguments) and `outputs`, a dict for each tool output:
     `tool`, `kind`, `path`, `lines` (first and last; the end is `None`), `edits`, `command`, `pattern`, `other`, `details`,
     `target` (what a later success must be about to make up for a failure), `failed`, `exit_code`, `kept` (by `policy`),
