@@ -27,6 +27,7 @@ from ctxfast import (
     ContextOverflowError,
     EstimatorConfig,
     Level,
+    OutputStore,
     PrunePolicy,
     TokenCounter,
     events,
@@ -62,8 +63,8 @@ def read(number: int, size: int, name: str = "read_file") -> list[Message]:
     ]
 
 
-def steps(count: int, size: int = 1_000, first: int = 0) -> list[Message]:
-    return [message for number in range(first, first + count) for message in read(number, size)]
+def steps(count: int, size: int = 1_000, first: int = 0, name: str = "read_file") -> list[Message]:
+    return [message for number in range(first, first + count) for message in read(number, size, name)]
 
 
 class Heard:
@@ -233,7 +234,7 @@ def test_finished_tasks_become_a_few_lines() -> None:
 
 def test_all_but_the_tail_becomes_a_summary() -> None:
     manager, heard = managed(20_000, CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=3_000))
-    messages = [SYSTEM, TASK, *steps(19)]
+    messages = [SYSTEM, TASK, *steps(19, name="my_tool")]
     sent = manager.prepare(messages)
     assert heard.names[-2:] == ["Emergency", "Summarised"]
     summarised = heard.last(events.Summarised)
@@ -245,6 +246,21 @@ def test_all_but_the_tail_becomes_a_summary() -> None:
     assert "[Summary of the conversation so far]" in json.dumps(sent)
     assert validate(sent) == []
     assert manager.prepare([*messages, *steps(1, first=19)])[: len(sent)] == sent
+
+
+def test_what_matters_least_goes_at_urgent(tmp_path: Path) -> None:
+    """Reads that nothing came of, here; what was changed or run stays, as a stub where that is shorter."""
+    store = OutputStore(tmp_path / "outputs")
+    keep = CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=3_000)
+    manager, heard = managed(20_000, keep, store=store)
+    messages = [SYSTEM, TASK, *steps(5, name="my_tool"), *steps(12, first=5)]
+    sent = manager.prepare(messages)
+    removed = heard.last(events.Removed)
+    assert {part.reason for part in removed.parts} == {"exploration"}
+    assert "Summarised" not in heard.names
+    assert sent == [*messages[:12], *messages[12 + 2 * len(removed.parts) :]]
+    assert validate(sent) == []
+    assert len(list((tmp_path / "outputs").iterdir())) == 1
 
 
 def test_a_compaction_can_be_asked_for() -> None:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ctxfast.policy import FitPolicy, PrunePolicy
     from ctxfast.reasons import CompactReason
     from ctxfast.recall import RecallTool, recall_tool, restore, saved_ids
+    from ctxfast.retention import Part, Priority, Segment, priorities, segments
     from ctxfast.store import OutputStore
     from ctxfast.summary import (
         SUMMARY_TEMPLATE,
@@ -101,7 +102,9 @@ __all__ = [
     "ModelInfo",
     "OutputError",
     "OutputStore",
+    "Part",
     "Prepared",
+    "Priority",
     "Problem",
     "PrunePolicy",
     "Pruned",
@@ -109,6 +112,7 @@ __all__ = [
     "RepairReport",
     "Repaired",
     "Report",
+    "Segment",
     "Summary",
     "SummaryCheck",
     "SummaryProblem",
@@ -137,6 +141,7 @@ __all__ = [
     "insert_summary",
     "keep_last",
     "model_info",
+    "priorities",
     "prune_tool_outputs",
     "recall_tool",
     "remove",
@@ -145,6 +150,7 @@ __all__ = [
     "safe_cuts",
     "saved_ids",
     "segment_line",
+    "segments",
     "select_fresh_tail",
     "step_starts",
     "summarise",
@@ -178,10 +184,13 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "Level": "budget",
         "ModelInfo": "models",
         "OutputStore": "store",
+        "Part": "retention",
         "Prepared": "manager",
+        "Priority": "retention",
         "PrunePolicy": "policy",
         "RecallTool": "recall",
         "SUMMARY_TEMPLATE": "summary",
+        "Segment": "retention",
         "Summary": "summary",
         "SummaryCheck": "summary",
         "SummaryProblem": "summary",
@@ -200,10 +209,12 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "insert_summary": "summary",
         "keep_last": "fitting",
         "model_info": "models",
+        "priorities": "retention",
         "recall_tool": "recall",
         "restore": "recall",
         "saved_ids": "recall",
         "segment_line": "summary",
+        "segments": "retention",
         "summarise": "summary",
         "to_anthropic_context_management": "compaction",
         "truncate_tool_output": "truncate",

@@ -9,6 +9,7 @@ from ctxfast._core import Report
 from ctxfast.budget import Level
 from ctxfast.fitting import FitReport
 from ctxfast.reasons import CompactReason
+from ctxfast.retention import Part
 
 __all__ = [
     "CannotFit",
@@ -19,6 +20,7 @@ __all__ = [
     "LearnedWindow",
     "NoProgress",
     "Pruned",
+    "Removed",
     "Suggested",
     "Summarised",
     "Warned",
@@ -57,6 +59,13 @@ class Pruned(Event):
     """Old tool outputs became stubs."""
 
     report: Report
+
+
+@dataclass(frozen=True)
+class Removed(Event):
+    """Tool calls and their outputs are gone that matter least."""
+
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)

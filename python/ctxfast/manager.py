@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from ctxfast import events
@@ -12,7 +13,9 @@ from ctxfast._core import (
     TokenCounter,
     TokenLedger,
     classify_error,
+    output_json,
     prune_tool_outputs,
+    remove,
     repair,
     select_fresh_tail,
     validate,
@@ -25,6 +28,8 @@ from ctxfast.fitting import fit_messages
 from ctxfast.models import ModelInfo, model_info
 from ctxfast.policy import SupportsSave
 from ctxfast.reasons import CompactReason
+from ctxfast.retention import Priority, priorities
+from ctxfast.summary import asummarise, finished_segments, insert_summary, segment_line, summarise
 from ctxfast.usage import Usage
 
 __all__ = ["ContextManager", "Prepared"]
@@ -86,7 +91,7 @@ class ContextManager:
     | --- | --- | --- |
     | any | old tool outputs become stubs as soon as that pays (`prune_at`) | `Pruned` |
     | SUMMARIZE, 75 % | finished tasks become a few lines | `Warned`, `Summarised` |
-    | URGENT, 85 % | all old outputs become stubs | `Suggested` |
+    | URGENT, 85 % | repeats, exploration and the like go, all old outputs become stubs | `Suggested`, `Removed` |
     | EMERGENCY, 95 % | all but the newest messages and the task becomes a summary | `Emergency`, `Summarised` |
     | still more than usable | `fit_messages` | `Fitted` |
 
@@ -180,8 +185,6 @@ class ContextManager:
         self, messages: Sequence[M] | None = None, *, system: object = None, tools: Any = None
     ) -> list[M]:
         """`prepare`, with a summariser that may be async."""
-        from ctxfast.summary import asummarise
-
         work = self._prepare(messages, system, tools)
         answer: Any = None
         try:
@@ -409,8 +412,6 @@ class ContextManager:
 
     def _compact(self, reason: CompactReason) -> Generator[_Ask | None, Any, None]:
         """All but the system messages, the task, the pins and the newest messages becomes a summary."""
-        from ctxfast.summary import insert_summary
-
         if self._vain >= _THRASH:
             return  # it has not helped: what is left is to fit
         used, before = self._used(), self._sent
@@ -450,8 +451,6 @@ class ContextManager:
 
     def _summarise_segments(self) -> None:
         """Finished tasks that began before the tail: the user's words stay, and the answer is a few lines."""
-        from ctxfast.summary import finished_segments, segment_line
-
         used, messages = self._used(), self._sent
         end = self._tail().start
         new: list[Any] = []
@@ -472,13 +471,28 @@ class ContextManager:
             self._tell(events.Summarised, used=used, reason=reason, kind=kind, messages=count, after=self._used())
 
     def _reduce(self) -> None:
-        """All old outputs before the tail, whether it pays or not."""
-        from dataclasses import replace
-
+        """What is before the tail: P3 goes, P2 becomes stubs, whether it pays or not (`priorities`)."""
+        used, end = self._used(), self._tail().start
+        parts = priorities(self._sent, pins=[text for _, text in self._pins], counter=self.counter)
+        outputs = [part for part in parts if part.place is not None]
+        often = Counter(part.call_id for part in outputs)
+        gone = [
+            part for part in outputs if part.priority is Priority.P3 and part.index < end and often[part.call_id] == 1
+        ]
+        ids = {part.call_id for part in gone if part.call_id}
+        if ids:
+            self._stored([self._sent[index] for index in sorted({part.index for part in gone})])
+            removed = remove(self._sent, ids, self._form, provider=self._provider).messages
+            self._adopt(removed)
+            self._tell(events.Removed, used=used, parts=tuple(gone))
         rules = replace(self.policy.fit.prune, prune_threshold=0, batch="all", trigger_tokens=None)
-        tail = self.policy.tail_tokens or self.budget.fresh_tail
         pruned = prune_tool_outputs(
-            self._sent, protected_tokens=tail, policy=rules, prices=None, counter=self.counter, store=self._store
+            self._sent,
+            protected_tokens=self.policy.tail_tokens or self.budget.fresh_tail,
+            policy=rules,
+            prices=None,
+            counter=self.counter,
+            store=self._store,
         )
         if pruned.report.changed:
             self._adopt(pruned.messages)
@@ -523,8 +537,6 @@ class ContextManager:
         }
 
     def _ask_now(self, ask: _Ask | None) -> Any:
-        from ctxfast.summary import summarise
-
         return None if ask is None else summarise(**self._arguments(ask))
 
     def _pinned(self) -> str:
@@ -538,8 +550,6 @@ class ContextManager:
         """Where the messages are that are gone."""
         if self._store is None:
             return ""
-        from ctxfast._core import output_json
-
         stored = self._store.save(output_json(list(messages)))
         return "" if stored is None else f"\n\n[The messages are saved as {stored}]"
 
