@@ -70,10 +70,10 @@ def test_each_reason() -> None:
     texts = [(part.index, part.reason, part.priority) for part in priorities(messages) if part.place is None]
     assert texts[:3] == [(0, "system", 1), (1, "user", 1), (2, "said", 2)]
     assert texts[-1] == (len(messages) - 1, "task", 1)
-    priorities = {part.reason: part.priority for part in priorities(messages)}
-    assert priorities["open_error"] == priorities["decision"] == Priority.P1
-    assert priorities["read"] == priorities["resolved_error"] == priorities["command"] == Priority.P2
-    assert {priorities[name] for name in ("repeat", "outdated", "exploration", "verbose")} == {Priority.P3}
+    ranks = {part.reason: part.priority for part in priorities(messages)}
+    assert ranks["open_error"] == ranks["decision"] == Priority.P1
+    assert ranks["read"] == ranks["resolved_error"] == ranks["command"] == Priority.P2
+    assert {ranks[name] for name in ("repeat", "outdated", "exploration", "verbose")} == {Priority.P3}
 
 
 def test_pins_stay() -> None:
