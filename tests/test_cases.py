@@ -32,15 +32,18 @@ from ctxfast import (
     OutputStore,
     Pruned,
     PrunePolicy,
+    SummaryCheck,
     TokenCounter,
     TruncatedResult,
     Usage,
     UsageAnchor,
+    check_summary,
     classify_error,
     count_tokens,
     find_safe_cut,
     fit_messages,
     fresh_tail_budget,
+    insert_summary,
     prune_tool_outputs,
     repair,
     truncate_tool_output,
@@ -258,6 +261,19 @@ def mend(case: Case) -> list[Any]:
     return repair(case["messages"]).messages
 
 
+def checked(case: Case) -> SummaryCheck:
+    """A plain summary against the messages whose place it would take."""
+    start, stop = case["args"]["replace"]
+    source = COUNTER.messages(case["messages"][start:stop])
+    return check_summary(case["args"]["summary"], source, structured=False, counter=COUNTER)
+
+
+def apply_summary(case: Case) -> list[Any]:
+    """In the place of some messages, if it can stand there."""
+    check, (start, stop) = checked(case), case["args"]["replace"]
+    return insert_summary(case["messages"], stop, check.text, start=start) if check.ok else case["messages"]
+
+
 CALLS: dict[str, Callable[[Case], Any]] = {
     "repair": mend,
     "prune_tool_outputs": prune_tool_output,
@@ -273,6 +289,7 @@ CALLS: dict[str, Callable[[Case], Any]] = {
     "classify_error": classify,
     "truncate_output": truncate_output,
     "cleanup": clean_up,
+    "apply_summary": apply_summary,
 }
 
 # --------------------------------------------------------------------------------------------- the properties
@@ -439,6 +456,10 @@ def reports(run: Run, what: str) -> None:
         assert all(result.save_error for result in run.result.results)
         assert all(result.save_error in result.hint for result in run.result.results)
         return
+    if run.case["call"] == "apply_summary":
+        assert what == "no_gain"
+        assert [problem.code for problem in checked(run.case).problems] == ["not_smaller"]
+        return
     assert what == "first_changed_index"
     found = [prune(run.case, messages).report for messages in growing(run.case)]
     assert all((report.earliest_changed_index is not None) == report.changed for report in found)
@@ -466,7 +487,7 @@ def no_exception(run: Run, _: str) -> None:
 
 
 def returns(run: Run, value: str) -> None:
-    assert run.result == json.loads(value)
+    assert run.result == (run.before["messages"] if value == "unchanged" else json.loads(value))
 
 
 def raises(run: Run, name: str) -> None:

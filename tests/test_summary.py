@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from agent_sessions import sessions
-from cases import get, load_vectors, pairing, transcript_files
+from cases import get, pairing, transcript_files
 from cases import sessions as real_sessions
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,10 +29,12 @@ from ctxfast import (
     Summary,
     SummaryCheck,
     TokenCounter,
+    acondense,
     asummarise,
     build_condensed_prompt,
     build_summary_prompt,
     check_summary,
+    condense,
     fallback_summary,
     find_summary,
     finished_segments,
@@ -643,6 +645,32 @@ def test_without_a_model() -> None:
     assert summarise(LONG).problems == ()
 
 
+def test_several_summaries_become_one() -> None:
+    first = fallback_summary(
+        [user("one"), *used("read_file", "x", path="a.py", offset=1, limit=5), *bash("make", "ok")]
+    )
+    second = fallback_summary([user("two"), *used("read_file", "x", path="a.py", offset=6, limit=5), says("Done.")])
+    third = fallback_summary([user("three"), *bash("make", "exit code: 2")])
+    summary = condense([first, second, third])
+    assert (summary.kind, summary.ok, summary.problems) == ("deterministic", True, ())
+    assert section(summary.text, "Goal") == ["- three"]
+    assert section(summary.text, SECTIONS[1]) == ["- one", "- two", "- three"]
+    assert section(summary.text, "Files") == ["- Read: a.py (lines 1-10)"]
+    assert section(summary.text, "Facts") == ["- Ran: make: exit code 2"]
+    assert asyncio.run(acondense([first, second, third])) == summary
+    assert "- OLD" in condense(["OLD", "NEW " * 50]).text
+
+    model = Model("nonsense", "All three were done.")
+    summary = condense([first, second, third], summarize=model)
+    assert (summary.text, summary.kind) == ("All three were done.", "plain")
+    assert all("SUMMARY 3 BEGINS" in prompt for prompt in model.prompts)
+    later = AsyncModel("nonsense", "All three were done.")
+    assert asyncio.run(acondense([first, second, third], summarize=later)) == summary
+    assert later.prompts == model.prompts
+    with pytest.raises(ValueError, match="at least one summary"):
+        condense([])
+
+
 def test_what_is_not_smaller_is_not_ok() -> None:
     for messages in ([], [user("Hello."), says("Hi.")]):
         summary = both(Model("Both said hello. " * 5, "Both said hello. " * 5), messages)
@@ -833,12 +861,3 @@ def test_not_between_the_newest_thinking_and_its_results() -> None:
 def test_what_cannot_be_put_in(arguments: tuple[Any, ...], error: type[Exception]) -> None:
     with pytest.raises(error):
         insert_summary(LONG, *arguments)
-
-
-def test_reported_failures() -> None:
-    """Summaries of PicoClaw's users: without tools in them, larger than their target, without what was known before."""
-    repros = {entry["id"]: entry for entry in load_vectors("picoclaw_issue_repros.json")}
-    entry = repros["summary_without_tool_context"]
-    for structured in (True, False):
-        prompt = build_summary_prompt(entry["messages"], structured=structured)
-        assert all(text in prompt for text in entry["expect"]["prompt_contains"])

@@ -408,6 +408,48 @@ def test_threshold_confusion() -> None:
     assert {"hard limit 76,800 context window less output reserve", "usable 65,280 soft limit"} <= set(shown)
 
 
+@pytest.mark.parametrize("structured", [True, False])
+def test_summary_without_tool_context(structured: bool) -> None:
+    """Names and arguments of tools and their results reach whoever summarises, with a model or without."""
+    entry = repro("summary_without_tool_context")
+    prompt = ctxfast.build_summary_prompt(entry["messages"], structured=structured)
+    assert all(text in prompt for text in entry["expect"]["prompt_contains"])
+    assert "ORCHID_42" in ctxfast.fallback_summary(entry["messages"])
+
+
+def test_summary_accepts_only_target() -> None:
+    entry = repro("summary_accepts_only_target")
+    source, accept = ctxfast.count_tokens(entry["messages"]), entry["expect"]["accept"]
+    text = "word " * 199 + "word"
+    target = ctxfast.TokenCounter.default().text(text)
+    for name, summary, limit in (
+        ("at_target", text, target),
+        ("target_plus_1", text, target - 1),
+        ("empty", "", target),
+        ("longer_than_source", text * 10, target * 20),
+    ):
+        check = ctxfast.check_summary(summary, source, target_tokens=limit, structured=False)
+        assert check.ok is accept[name], name
+
+
+@pytest.mark.parametrize("structured", [True, False])
+def test_old_summary_lost(structured: bool) -> None:
+    entry = repro("old_summary_lost")
+    prompts: list[str] = []
+
+    def summarize(prompt: str) -> str:
+        prompts.append(prompt)
+        return ""
+
+    ctxfast.summarise(entry["messages"], "OLDFACTS", summarize=summarize)
+    assert entry["expect"]["previous_summary_in_some_prompt"] is True
+    assert all("OLDFACTS" in prompt for prompt in prompts)
+    assert len(prompts) == 2
+    prompt = ctxfast.build_summary_prompt(entry["messages"], "OLDFACTS", structured=structured, max_tokens=700)
+    assert "OLDFACTS" in prompt
+    assert "OLDFACTS" in ctxfast.fallback_summary(entry["messages"], "OLDFACTS")
+
+
 MENDED: dict[str, list[int | None]] = {
     # name: messages of the new list by their old indices, None for one that is changed or made up
     "interrupted_tool_call": [0, 1, 2, None, 3, 4, 5],
@@ -474,13 +516,13 @@ COVERED = {
     "user_messages_survive",  # its first half: pruning
     "threshold_confusion",
     "huge_read_file",
+    "summary_without_tool_context",
+    "summary_accepts_only_target",
+    "old_summary_lost",
 }
 
 NOT_YET = {
-    "summary_without_tool_context": "build_summary_prompt",
-    "summary_accepts_only_target": "check_summary",
     "few_huge_messages": "ContextManager",
-    "old_summary_lost": "build_summary_prompt",
 }
 
 

@@ -168,3 +168,26 @@ def errors(error: Exception) -> int | None:
     overflow = ctxfast.ContextOverflowError.from_exception(error, model="gpt-5")
     assert_type(overflow, ctxfast.ContextOverflowError | None)
     return None if overflow is None else overflow.context_window
+
+
+def summarising(messages: list[Message]) -> None:
+    """Summaries are texts; a summariser is any function of a prompt, or a coroutine function."""
+    summary = ctxfast.summarise(messages, "before", summarize=str.upper, timeout=5)
+    assert_type(summary, ctxfast.Summary)
+    assert_type(summary.problems, tuple[ctxfast.SummaryProblem, ...])
+    assert_type(ctxfast.build_summary_prompt(messages, max_tokens=4_000), str)
+    assert_type(ctxfast.check_summary(summary.text).ok, bool)
+    assert_type(ctxfast.condense([summary.text], summarize=str.upper), ctxfast.Summary)
+    assert_type(ctxfast.fallback_summary(messages), str)
+    assert_type(ctxfast.find_summary(messages), ctxfast.FoundSummary | None)
+    assert_type(ctxfast.finished_segments(messages), list[tuple[int, int]])
+    ctxfast.summarise(messages, summarize="gpt-5")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+async def summarising_later(messages: list[Message]) -> None:
+    """The same, awaited."""
+
+    async def model(prompt: str) -> str:
+        return prompt
+
+    assert_type(await ctxfast.asummarise(messages, summarize=model), ctxfast.Summary)

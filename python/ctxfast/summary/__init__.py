@@ -3,7 +3,7 @@
 `summarise` is the whole chain; the other functions are its parts.
 """
 
-from ctxfast.summary.chain import Summarizer, Summary, asummarise, summarise
+from ctxfast.summary.chain import Summarizer, Summary, acondense, asummarise, condense, summarise
 from ctxfast.summary.checking import SummaryCheck, SummaryProblem, check_summary
 from ctxfast.summary.fallback import fallback_summary, finished_segments, segment_line
 from ctxfast.summary.placing import FoundSummary, find_summary, insert_summary
@@ -16,10 +16,12 @@ __all__ = [
     "Summary",
     "SummaryCheck",
     "SummaryProblem",
+    "acondense",
     "asummarise",
     "build_condensed_prompt",
     "build_summary_prompt",
     "check_summary",
+    "condense",
     "fallback_summary",
     "find_summary",
     "finished_segments",

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 from ctxfast._core import TokenCounter, classify_error
 from ctxfast.errors import BudgetError
-from ctxfast.summary.checking import SummaryCheck, SummaryProblem, check_summary
-from ctxfast.summary.fallback import fallback_summary
-from ctxfast.summary.prompts import build_summary_prompt, default_target
+from ctxfast.summary.checking import SummaryCheck, SummaryProblem, check_summary, summary_text
+from ctxfast.summary.fallback import DEFAULT_TOKENS, fallback_of_summaries, fallback_summary
+from ctxfast.summary.prompts import build_condensed_prompt, build_summary_prompt, default_target, texts_of
 from ctxfast.summary.reading import read, tokens_of_option
 
-__all__ = ["Summarizer", "Summary", "asummarise", "summarise"]
+__all__ = ["Summarizer", "Summary", "acondense", "asummarise", "condense", "summarise"]
 
 Summarizer = Callable[[str], "str | Awaitable[str]"]
 """A model: it is given a prompt and gives a text, at once or to be awaited."""
@@ -82,15 +82,8 @@ def summarise(
     'deterministic'
     """
     deadline = deadline_of(summarize, timeout)
-    chain = attempts(messages, previous_summary, summarize, structured, target_tokens, max_tokens, counter)
-    answer: object = None
-    while True:
-        try:
-            prompt = chain.send(answer)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        assert summarize is not None
-        answer = called(summarize, prompt, deadline)
+    task = of_messages(messages, previous_summary, target_tokens, max_tokens, counter)
+    return run(attempts(task, structured=structured, ask=summarize is not None), summarize, deadline)
 
 
 async def asummarise(
@@ -106,53 +99,156 @@ async def asummarise(
 ) -> Summary:
     """`summarise` without blocking: a coroutine function runs in this event loop, any other summariser in a thread."""
     deadline = deadline_of(summarize, timeout)
-    chain = attempts(messages, previous_summary, summarize, structured, target_tokens, max_tokens, counter)
+    task = of_messages(messages, previous_summary, target_tokens, max_tokens, counter)
+    return await arun(attempts(task, structured=structured, ask=summarize is not None), summarize, deadline)
+
+
+def condense(
+    summaries: Sequence[str],
+    *,
+    summarize: Summarizer | None = None,
+    structured: bool = True,
+    target_tokens: float | None = None,
+    max_tokens: float | None = None,
+    timeout: float | None = TIMEOUT,
+    counter: TokenCounter | None = None,
+) -> Summary:
+    """One summary of several, given from the oldest to the newest: the chain of `summarise`, with its options.
+
+    The prompt is that of `build_condensed_prompt`; `target_tokens` is 2,000 if it is not given. Without a model the
+    entries of each section stand together, each thing as the newest summary has it. Raises `ValueError` if there is no
+    summary, and what `summarise` raises.
+    """
+    deadline = deadline_of(summarize, timeout)
+    task = of_summaries(summaries, target_tokens, max_tokens, counter)
+    return run(attempts(task, structured=structured, ask=summarize is not None), summarize, deadline)
+
+
+async def acondense(
+    summaries: Sequence[str],
+    *,
+    summarize: Summarizer | None = None,
+    structured: bool = True,
+    target_tokens: float | None = None,
+    max_tokens: float | None = None,
+    timeout: float | None = TIMEOUT,
+    counter: TokenCounter | None = None,
+) -> Summary:
+    """`condense` without blocking, as `asummarise`."""
+    deadline = deadline_of(summarize, timeout)
+    task = of_summaries(summaries, target_tokens, max_tokens, counter)
+    return await arun(attempts(task, structured=structured, ask=summarize is not None), summarize, deadline)
+
+
+# ------------------------------------------------------------------------------------------------ the chain
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be summarised."""
+
+    prompt: Callable[[bool, int | None], str]
+    """The prompt, structured or not, within some room."""
+    fallback: Callable[[int], str]
+    """A summary of so many tokens without a model."""
+    tokens: int
+    characters: int
+    target: int
+    room: int | None
+    counter: TokenCounter
+
+
+def of_messages(
+    messages: Sequence[Any],
+    previous: str | None,
+    target_tokens: float | None,
+    max_tokens: float | None,
+    counter: TokenCounter | None,
+) -> _Task:
+    """Messages, and the summary of what was before."""
+    counter = TokenCounter.default() if counter is None else counter
+    target, room = tokens_of_option("target_tokens", target_tokens), tokens_of_option("max_tokens", max_tokens)
+    told = read(messages, counter)
+    tokens = sum(one.tokens for one in told) + counter.text(previous or "")
+    characters = sum(len(one.text) + len(one.summary or "") for one in told) + len(previous or "")
+    characters += sum(len(output.text) for one in told for output in one.outputs)
+    characters += sum(len(call.tool) + len(call.arguments) for one in told for call in one.calls)
+    target = target or default_target(tokens)
+
+    def prompt(structured: bool, room: int | None) -> str:
+        options = {"structured": structured, "target_tokens": target, "max_tokens": room, "counter": counter}
+        return build_summary_prompt(messages, previous, **options)  # type: ignore[arg-type]
+
+    def fallback(size: int) -> str:
+        return fallback_summary(messages, previous, max_tokens=size, counter=counter)
+
+    return _Task(prompt, fallback, tokens, characters, target, room, counter)
+
+
+def of_summaries(
+    summaries: Sequence[str], target_tokens: float | None, max_tokens: float | None, counter: TokenCounter | None
+) -> _Task:
+    """Several summaries."""
+    counter = TokenCounter.default() if counter is None else counter
+    target = tokens_of_option("target_tokens", target_tokens) or DEFAULT_TOKENS
+    room = tokens_of_option("max_tokens", max_tokens)
+    texts = texts_of(summaries)
+    placed = [summary_text(text) for text in texts]
+    tokens = sum(counter.message({"role": "user", "content": text}) for text in placed)
+
+    def prompt(structured: bool, room: int | None) -> str:
+        options = {"structured": structured, "target_tokens": target, "max_tokens": room, "counter": counter}
+        return build_condensed_prompt(texts, **options)  # type: ignore[arg-type]
+
+    def fallback(size: int) -> str:
+        return fallback_of_summaries(texts, size, counter)
+
+    return _Task(prompt, fallback, tokens, sum(map(len, placed)), target, room, counter)
+
+
+def run(chain: Generator[str, object, Summary], summarize: Summarizer | None, deadline: float | None) -> Summary:
+    """Hands prompts to a summariser and its answers back."""
     answer: object = None
     while True:
         try:
             prompt = chain.send(answer)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
-        assert summarize is not None
-        answer = await awaited(summarize, prompt, deadline)
+        if summarize is not None:
+            answer = called(summarize, prompt, deadline)
 
 
-def attempts(
-    messages: Sequence[Any],
-    previous_summary: str | None,
-    summarize: Summarizer | None,
-    structured: bool,
-    target_tokens: float | None,
-    max_tokens: float | None,
-    counter: TokenCounter | None,
-) -> Generator[str, object, Summary]:
+async def arun(chain: Generator[str, object, Summary], summarize: Summarizer | None, deadline: float | None) -> Summary:
+    """The same without blocking."""
+    answer: object = None
+    while True:
+        try:
+            prompt = chain.send(answer)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        if summarize is not None:
+            answer = await awaited(summarize, prompt, deadline)
+
+
+def attempts(task: _Task, *, structured: bool, ask: bool) -> Generator[str, object, Summary]:
     """The chain: yields prompts, is sent what the summariser gave, returns the summary."""
-    counter = TokenCounter.default() if counter is None else counter
-    told = read(messages, counter)
-    previous = previous_summary or ""
-    source = sum(one.tokens for one in told) + counter.text(previous)
-    characters = sum(len(one.text) + len(one.summary or "") for one in told) + len(previous)
-    characters += sum(len(output.text) for one in told for output in one.outputs)
-    characters += sum(len(call.tool) + len(call.arguments) for one in told for call in one.calls)
-    target = tokens_of_option("target_tokens", target_tokens) or default_target(source)
-    room = tokens_of_option("max_tokens", max_tokens)
+    counter, room = task.counter, task.room
 
     def check(answer: object, *, structured: bool) -> SummaryCheck:
-        sizes = {"source_tokens": max(source, 1), "source_characters": max(characters, 1), "target_tokens": target}
-        return check_summary(answer, structured=structured, counter=counter, **sizes)
+        return check_summary(
+            answer,
+            max(task.tokens, 1),
+            source_characters=task.characters,
+            target_tokens=task.target,
+            structured=structured,
+            counter=counter,
+        )
 
     problems: list[SummaryProblem] = []
-    forms = [] if summarize is None else [True, False] if structured else [False]
+    forms = [] if not ask else [True, False] if structured else [False]
     for form in forms:
         try:
-            prompt = build_summary_prompt(
-                messages,
-                previous_summary,
-                structured=form,
-                target_tokens=target,
-                max_tokens=room,
-                counter=counter,
-            )
+            prompt = task.prompt(form, room)
         except BudgetError as error:
             problems.append(SummaryProblem("no_room", str(error), limit=room))
             continue
@@ -168,8 +264,8 @@ def attempts(
         if found.ok:
             return Summary(found.text, "structured" if form else "plain", found.tokens, tuple(problems), ok=True)
         problems += found.problems
-    size = max(min(target, source - 24), 1)  # without the marks around it
-    text = fallback_summary(messages, previous_summary, max_tokens=size, counter=counter)
+    marks = counter.message({"role": "user", "content": summary_text("")})
+    text = task.fallback(max(min(task.target, task.tokens - marks - 2), 1))
     last = check(text, structured=False)
     in_the_way = tuple(problem for problem in last.problems if problem.code != "error_text")
     return Summary(text, "deterministic", counter.text(text), (*problems, *in_the_way), ok=not in_the_way)
@@ -196,7 +292,7 @@ def left_of(deadline: float | None) -> float | None:
     return None if deadline is None else max(deadline - time.monotonic(), 0.0)
 
 
-def in_thread(run: Callable[[], Any]) -> Future[Any]:
+def in_thread(call: Callable[[], Any]) -> Future[Any]:
     """Runs something in a thread of its own that nobody has to wait for, not even at the end of the program."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()  # nobody can cancel it
@@ -204,7 +300,7 @@ def in_thread(run: Callable[[], Any]) -> Future[Any]:
 
     def work() -> None:
         try:
-            future.set_result(context.run(run))
+            future.set_result(context.run(call))
         except (Exception, asyncio.CancelledError) as error:
             # as a value: futures take no StopIteration, and a CancelledError would cancel whoever waits
             future.set_result(failed(error))
@@ -218,14 +314,14 @@ def in_thread(run: Callable[[], Any]) -> Future[Any]:
 def called(summarize: Summarizer, prompt: str, deadline: float | None) -> object:
     """What a summariser gives; what is to be awaited is awaited in an event loop of its own."""
 
-    def run() -> object:
+    def call() -> object:
         answer = summarize(prompt)
         if inspect.isawaitable(answer):
             return asyncio.run(within(answer, deadline))
         return answer
 
     try:
-        return in_thread(run).result(left_of(deadline))
+        return in_thread(call).result(left_of(deadline))
     except FutureTimeoutError:
         return timed_out()
 

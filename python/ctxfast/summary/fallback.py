@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ctxfast._core import TokenCounter, turn_starts
 from ctxfast.summary.checking import clean_summary, sections_of
-from ctxfast.summary.prompts import SECTIONS, earlier_summary
+from ctxfast.summary.prompts import SECTIONS, earlier_summaries
 from ctxfast.summary.reading import GAP, Message, Output, clip, clip_to, quiet, read, tokens_of_option
 
 __all__ = ["fallback_summary", "finished_segments", "segment_line"]
@@ -62,19 +62,35 @@ def fallback_summary(
     counter = TokenCounter.default() if counter is None else counter
     limit = tokens_of_option("max_tokens", max_tokens) or DEFAULT_TOKENS
     told = read(messages, counter)
-    sections = collected(told, turn_starts(messages))
-    for name, items in earlier_items(earlier_summary(told, previous_summary)).items():
-        sections[name] = merged(name, items, sections[name], told)
+    earlier = condensed(earlier_summaries(told, previous_summary))
+    now = collected(told, turn_starts(messages))
+    return fitted({name: merged(name, earlier[name], now[name], told) for name in SECTIONS}, limit, counter)
 
+
+def fallback_of_summaries(summaries: Sequence[str], limit: int, counter: TokenCounter) -> str:
+    """One summary of several, the oldest first, without a model."""
+    return fitted(condensed(summaries), limit, counter)
+
+
+def condensed(summaries: Sequence[str]) -> dict[str, list[Item]]:
+    """The entries of several summaries, the oldest first: each thing as the newest has it."""
+    sections: dict[str, list[Item]] = {name: [] for name in SECTIONS}
+    for summary in summaries:
+        for name, items in earlier_items(summary).items():
+            sections[name] = merged(name, sections[name], items, ())
+    return sections
+
+
+def fitted(sections: dict[str, list[Item]], limit: int, counter: TokenCounter) -> str:
+    """The summary, or as much of it as fits."""
     short = {name: [clip_to(item.text, limit // 4, counter) for item in items] for name, items in sections.items()}
     sizes = {text: counter.text(text) + 1 for texts in short.values() for text in [*texts, LEFT_OUT]}
     room = limit - counter.text(written({}))
-    while room > 0:
-        text = written(chosen(short, room, sizes))
-        excess = counter.text(text) - limit
-        if excess <= 0:
+    # in fixed steps, so that the same entries are found again when this is fed back
+    for rest in range(room, 0, -max(room // 50, 1)):
+        text = written(chosen(short, rest, sizes))
+        if counter.text(text) <= limit:
             return text
-        room -= max(excess, room // 50)
     newest = next((item.text for item in reversed([*sections[FACTS][:1], *sections[USERS]])), "")
     return clip_to(newest, limit, counter)  # there is not even room for the headings
 

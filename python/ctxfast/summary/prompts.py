@@ -120,7 +120,7 @@ def build_summary_prompt(
     counter = TokenCounter.default() if counter is None else counter
     limit = tokens_of_option("max_tokens", max_tokens)
     told = read(messages, counter)
-    earlier = earlier_summary(told, previous_summary)
+    earlier = "\n\n".join(earlier_summaries(told, previous_summary))
     target = tokens_of_option("target_tokens", target_tokens) or default_target(sum(one.tokens for one in told))
     rules = [_RULES + (f"\n{_UPDATE}" if earlier else ""), "", *wanted(structured=structured, target=target)]
     frame = "\n".join([*rules, "", *_EARLIER, *_HISTORY, "", closing(structured=structured)])
@@ -166,9 +166,7 @@ def build_condensed_prompt(
     """
     counter = TokenCounter.default() if counter is None else counter
     limit = tokens_of_option("max_tokens", max_tokens)
-    texts = [sane(text) for text in summaries if text.strip()]
-    if isinstance(summaries, str) or not texts:
-        raise ValueError("summaries: expected a list with at least one summary in it")
+    texts = texts_of(summaries)
     target = tokens_of_option("target_tokens", target_tokens) or 2_000
     rules = [_CONDENSED, "", *wanted(structured=structured, target=target), ""]
     end = ["", closing(structured=structured)]
@@ -193,6 +191,14 @@ def build_condensed_prompt(
     raise BudgetError(f"max_tokens: the rules alone have {counter.text(prompt(0)):,} tokens, there are {limit:,}")
 
 
+def texts_of(summaries: Sequence[str]) -> list[str]:
+    """Those that say something. Raises `ValueError` if there is none."""
+    texts = [] if isinstance(summaries, str) else [sane(text) for text in summaries if text.strip()]
+    if not texts:
+        raise ValueError("summaries: expected a list with at least one summary in it")
+    return texts
+
+
 def wanted(*, structured: bool, target: int) -> list[str]:
     """What the answer should look like."""
     words = max(int(target * _WORDS), 20)
@@ -205,11 +211,11 @@ def closing(*, structured: bool) -> str:
     return f"The record is complete. Write the summary now{begin}."
 
 
-def earlier_summary(told: Sequence[Message], given: str | None) -> str:
-    """The summary of what came before: the given one and those that are found in the messages."""
+def earlier_summaries(told: Sequence[Message], given: str | None) -> list[str]:
+    """The summaries of what came before: those that are found in the messages, and the given one."""
     found = [one.summary for one in told if one.summary]
     given = quiet(sane(given or "")).strip()
-    return "\n\n".join([*(text for text in found if text not in given), *([given] if given else [])])
+    return [*(text for text in found if text not in given), *([given] if given else [])]
 
 
 def quote(text: str) -> list[str]:
