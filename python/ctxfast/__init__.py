@@ -10,6 +10,7 @@ from ctxfast.errors import (
     CannotFitError,
     ContextOverflowError,
     CtxfastError,
+    FileChangedError,
     MessageTypeError,
     MessageValueError,
     OutputError,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from ctxfast.budget import ContextBudget, Level
     from ctxfast.compaction import CompactionPolicy, to_anthropic_context_management
     from ctxfast.counting import EstimatorConfig
+    from ctxfast.file_reading import ReadLog, ReadPlan, plan_read
     from ctxfast.fitting import Dropped, FitReport, Fitted, fit_messages, keep_last
     from ctxfast.manager import ContextManager, Prepared
     from ctxfast.models import ModelInfo, model_info
@@ -92,6 +94,7 @@ __all__ = [
     "Edit",
     "ErrorInfo",
     "EstimatorConfig",
+    "FileChangedError",
     "FitPolicy",
     "FitReport",
     "Fitted",
@@ -110,6 +113,8 @@ __all__ = [
     "Problem",
     "PrunePolicy",
     "Pruned",
+    "ReadLog",
+    "ReadPlan",
     "RecallTool",
     "RepairReport",
     "Repaired",
@@ -145,6 +150,7 @@ __all__ = [
     "insert_summary",
     "keep_last",
     "model_info",
+    "plan_read",
     "priorities",
     "prune_tool_outputs",
     "recall_tool",
@@ -192,6 +198,8 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "Prepared": "manager",
         "Priority": "retention",
         "PrunePolicy": "policy",
+        "ReadLog": "file_reading",
+        "ReadPlan": "file_reading",
         "RecallTool": "recall",
         "SUMMARY_TEMPLATE": "summary",
         "Segment": "retention",
@@ -215,6 +223,7 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "insert_summary": "summary",
         "keep_last": "fitting",
         "model_info": "models",
+        "plan_read": "file_reading",
         "priorities": "retention",
         "recall_tool": "recall",
         "restore": "recall",

@@ -7,6 +7,7 @@ __all__ = [
     "CannotFitError",
     "ContextOverflowError",
     "CtxfastError",
+    "FileChangedError",
     "MessageTypeError",
     "MessageValueError",
     "OutputError",
@@ -157,3 +158,17 @@ class CannotFitError(WindowError):
         """A sentence with the numbers."""
         text = f"cannot fit {self.budget:,} tokens: at least {self.needed:,} are needed, {self.pinned:,} of them pinned"
         return f"{text}; the largest is {self.largest}" if self.largest else text
+
+
+class FileChangedError(CtxfastError, OSError):
+    """A file is not the same any more as when its plan was made (`plan_read`): make a new one."""
+
+    def __init__(self, path: str) -> None:
+        """Of the file."""
+        super().__init__(path)
+        self.path = path
+        """Where it is."""
+
+    def __str__(self) -> str:
+        """What to do."""
+        return f"{self.path} has changed since the plan was made: make a new one"
