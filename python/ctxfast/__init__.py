@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ctxfast.fitting import Dropped, FitReport, Fitted, fit_messages, keep_last
     from ctxfast.manager import ContextManager, Prepared
     from ctxfast.models import ModelInfo, model_info
+    from ctxfast.planning import SessionPlan, Task, plan_session
     from ctxfast.policy import FitPolicy, PrunePolicy
     from ctxfast.reasons import CompactReason
     from ctxfast.recall import RecallTool, recall_tool, restore, saved_ids
@@ -120,9 +121,11 @@ __all__ = [
     "Repaired",
     "Report",
     "Segment",
+    "SessionPlan",
     "Summary",
     "SummaryCheck",
     "SummaryProblem",
+    "Task",
     "TokenCounter",
     "TokenLedger",
     "TruncatedResult",
@@ -151,6 +154,7 @@ __all__ = [
     "keep_last",
     "model_info",
     "plan_read",
+    "plan_session",
     "priorities",
     "prune_tool_outputs",
     "recall_tool",
@@ -203,9 +207,11 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "RecallTool": "recall",
         "SUMMARY_TEMPLATE": "summary",
         "Segment": "retention",
+        "SessionPlan": "planning",
         "Summary": "summary",
         "SummaryCheck": "summary",
         "SummaryProblem": "summary",
+        "Task": "planning",
         "TruncatedResult": "truncate",
         "Usage": "usage",
         "UsageAnchor": "anchor",
@@ -224,6 +230,7 @@ if not TYPE_CHECKING:  # type checkers know the names above and should know no o
         "keep_last": "fitting",
         "model_info": "models",
         "plan_read": "file_reading",
+        "plan_session": "planning",
         "priorities": "retention",
         "recall_tool": "recall",
         "restore": "recall",
