@@ -431,17 +431,13 @@ class Planning:
 
     def find_members(self) -> tuple[JsonEntry, ...]:
         """The members of a JSON file, as far as it was looked at."""
-        found: list[JsonEntry] = []
-        number = 0
         wanted = str(self.section) if self.section is not None else None
-        for entry in json_entries(self.file.read(self.file.begin, self.index.seen)):
-            number += 1
-            shifted = entry._replace(start=entry.start + self.file.begin, stop=entry.stop + self.file.begin)
-            if len(found) < MEMBERS or entry.key == wanted:
-                found.append(shifted)
-        if number > len(found):
-            self.notes.append(f"{number - len(found):,} more members are not in the outline")
-        return tuple(found)
+        begin = self.file.begin
+        found = list(json_entries(self.file.read(begin, self.index.seen), MEMBERS + 1, wanted))
+        if len(found) > MEMBERS:
+            self.notes.append(f"only the first {MEMBERS:,} members are in the outline")
+            found = [*found[:MEMBERS], *(entry for entry in found[MEMBERS:] if entry.key == wanted)]
+        return tuple(entry._replace(start=entry.start + begin, stop=entry.stop + begin) for entry in found)
 
     # ------------------------------------------------------------------------------------------------ choosing
 

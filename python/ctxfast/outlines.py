@@ -152,7 +152,7 @@ class Headings:
             if entry is None:
                 continue
             if len(self.found) < MOST:
-                self.found.append((line, *entry))
+                self.found.append((line, entry[0], clean(entry[1])))
             else:
                 self.left_out += 1
 
@@ -168,12 +168,12 @@ class Headings:
         if self.fence or line < self.body:  # the end of a front matter looks like a heading with a line under it
             return None
         if match["marks"]:
-            return len(match["marks"]), clean(match["title"].rstrip().rstrip("#"))
-        return (1 if match["under"].startswith("=") else 2), clean(match["above"])
+            return len(match["marks"]), match["title"].rstrip().rstrip("#")
+        return (1 if match["under"].startswith("=") else 2), match["above"]
 
     def definition(self, match: re.Match[str]) -> tuple[int, str]:
         """Level and title of a definition: the deeper, the further it stands from the margin."""
-        return 1 + len(match["indent"].expandtabs(4)), clean(match[0])
+        return 1 + len(match["indent"].expandtabs(4)), match[0]
 
     def entries(self) -> tuple[Entry, ...]:
         """What was found, each up to the next one that does not belong to it."""
@@ -223,18 +223,31 @@ REST_OF_LINE = re.compile(rb"[ \t\r]*,?[ \t\r]*(?:\n|$)")
 INDENT = 200  # bytes before a member in which its line must begin for it to have lines of its own
 
 
-def json_entries(data: bytes) -> Iterator[JsonEntry]:
+def json_entries(data: bytes, most: int | None = None, wanted: str | None = None) -> Iterator[JsonEntry]:
     """The members of the outermost object or list of JSON in UTF-8, or of its beginning; one that is cut is left out.
+
+    After so many (`most`) only those that are called `wanted`.
 
     >>> [(entry.key, entry.stop - entry.start) for entry in json_entries(b'{"a": [1, "}"], "b": {"c": 2}, "d": "cu')]
     [('a', 13), ('b', 13)]
     """
+    lines = LineCounter(data)
+    for number, (token, start, stop) in enumerate(members_of(data)):
+        is_late = most is not None and number >= most
+        if is_late and wanted is None:
+            return
+        key = str(number) if token is None else text_of(token)
+        if not is_late or key == wanted:
+            yield lines.entry(key, start, stop)
+
+
+def members_of(data: bytes) -> Iterator[tuple[bytes | None, int, int]]:
+    """Each member's name, as it is written (in a list `None`), and where it begins and ends, with what is around it."""
     opening = re.match(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*([{\[])", data)
     if opening is None:
         return
     in_list = opening[1] == b"["
-    depth, number, key, start = 1, 0, "", opening.end() if in_list else -1
-    lines = LineCounter(data)
+    depth, key, start = 1, None, opening.end() if in_list else -1
     for match in (IN_LIST if in_list else IN_OBJECT).finditer(data, opening.end()):
         token = match[0]
         if token in (b"{", b"["):
@@ -243,17 +256,17 @@ def json_entries(data: bytes) -> Iterator[JsonEntry]:
             depth -= 1
             if depth == 0:
                 if start >= 0 and data[start : match.start()].strip():
-                    yield lines.entry(str(number) if in_list else key, start, match.start())
+                    yield key, start, match.start()
                 return
         elif token == b'"':  # a text that does not end
             return
         elif depth == 1 and token == b",":
-            yield lines.entry(str(number), start, match.start())
-            number, start = number + 1, match.end()
+            yield None, start, match.start()
+            start = match.end()
         elif depth == 1 and not in_list and COLON.match(data, match.end()):
             if start >= 0:
-                yield lines.entry(key, start, match.start())
-            key, start = text_of(token), match.start()
+                yield key, start, match.start()
+            key, start = token, match.start()
 
 
 def text_of(token: bytes) -> str:

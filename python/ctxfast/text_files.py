@@ -307,11 +307,15 @@ def index_lines(file: TextFile, every: int, limit: int) -> Iterator[Block | Inde
             invalid = first_invalid(file, block)
         seen = block.start + len(block.raw)
         after = breaks + block.text.count("\n")
-        while len(marks) * every <= after:
-            mark = block.start + behind_line(file, block.raw, len(marks) * every - breaks)
-            if mark >= file.size:
-                break
-            marks.append(mark)
+        if len(marks) * every <= after:
+            sizes, done, place = file.line_sizes(block.raw), 0, block.start
+            while len(marks) * every <= after:
+                until = len(marks) * every - breaks
+                place += sum(sizes[done:until])
+                done = until
+                if place >= file.size:
+                    break
+                marks.append(place)
         breaks, open_line = after, bool(block.text) and not block.text.endswith("\n")
     complete = seen >= file.size
     seen_lines = breaks + open_line
