@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxfast import BudgetError, ContextBudget, FileChangedError, ReadLog, TokenCounter, plan_read
@@ -314,6 +314,7 @@ encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16"])
     st.integers(1, 3_000),
     st.integers(16, 300),
 )
+@example(["0\x80"], "\n", False, "utf-8", 1, 1, 1, 16)  # the last character has two bytes
 def test_chunks_cover_the_file_exactly(
     lines: list[str],
     end: str,
@@ -615,6 +616,7 @@ def test_a_file_that_shrinks_while_it_is_looked_at(tmp_path: Path, monkeypatch: 
         ({"room": -1}, BudgetError, "room"),
         ({"room": True}, TypeError, "room"),
         ({"room": 5, "used": 3}, TypeError, "ContextBudget"),
+        ({"room": ContextBudget(9_000)}, TypeError, "used"),
         ({"chunk_lines": 0}, ValueError, "chunk_lines"),
         ({"scan_bytes": 1.5}, TypeError, "scan_bytes"),
     ],
@@ -631,7 +633,7 @@ def test_the_room_of_a_budget(tmp_path: Path) -> None:
     assert plan.room == 2_000
     assert all(step.tokens <= 2_000 for step in plan.steps)
     assert {choice.goal: choice.fits for choice in plan.choices}["all"] is False
-    assert plan_read(path, "all", room=ContextBudget(None)).room is None
+    assert plan_read(path, "all", room=ContextBudget(None), used=0).room is None
     full = plan_read(path, "all", room=0)
     assert (full.steps, full.fits) == ((), False)
     assert "nothing of it fits 0 tokens" in full.notes

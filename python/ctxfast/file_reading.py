@@ -275,7 +275,9 @@ def plan_read(
 def tokens_left(room: int | ContextBudget | None, used: float | None) -> int | None:
     """Tokens that are left; `None`: not known."""
     if isinstance(room, ContextBudget):
-        return room.room(0 if used is None else used)
+        if used is None:
+            raise TypeError("used: expected the tokens of the prompt so far beside a ContextBudget, got None")
+        return room.room(used)
     if used is not None:
         raise TypeError("used: expected a ContextBudget as `room` beside it")
     if room is None:

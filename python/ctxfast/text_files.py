@@ -166,7 +166,8 @@ class TextFile:
             unit = self.read(place, place + 2)
             return place + 2 if len(unit) == 2 and 0xDC <= unit[self.encoding.endswith("le")] <= 0xDF else place
         raw = self.read(place, place + 4)
-        return place + next((skip for skip, byte in enumerate(raw) if byte & 0xC0 != 0x80), 0)
+        behind = len(raw) if len(raw) < 4 else 0  # the end of the file, or no character at all
+        return place + next((skip for skip, byte in enumerate(raw) if byte & 0xC0 != 0x80), behind)
 
     def last_end(self, raw: bytes) -> int:
         """Behind the last end of a line; 0: there is none."""

@@ -191,3 +191,14 @@ async def summarising_later(messages: list[Message]) -> None:
         return prompt
 
     assert_type(await ctxfast.asummarise(messages, summarize=model), ctxfast.Summary)
+def reading_files(budget: ctxfast.ContextBudget) -> None:
+    """Plans of files and sessions."""
+    plan = ctxfast.plan_read("a.md", section="Costs", room=budget, used=1_000.5, log=ctxfast.ReadLog())
+    assert_type(plan, ctxfast.ReadPlan)
+    assert_type(list(plan.read()), list[str])
+    assert_type(plan.steps[0].limit, "int | None")
+    ctxfast.plan_read("a.md", "everything")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    task = ctxfast.Task("two", reads=("a.md", {"path": "b.md"}), calls={"Bash": 2})
+    session = ctxfast.plan_session(budget, 1_000, ["one", task, {"name": "three"}], messages=[], costs="log.jsonl")
+    assert_type(session, ctxfast.SessionPlan)
+    assert_type(session.available, "int | None")
