@@ -7,7 +7,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name '*.rs' -
 # one interpreter for all builds, so that none invalidates another's
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: help demo test build lint stubs bench bench-smoke bench-peers wheel clean
+.PHONY: help demo test build lint stubs bench bench-smoke bench-peers replay wheel clean
 help:
 	@echo "make demo         look into a bundled agent session: what is in it, where it can be cut, what stays"
 	@echo "make test         the whole test suite, Rust and Python, with lints, types and stubs"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint         clippy, rustfmt, ruff, mypy, basedpyright, the stub"
 	@echo "make stubs        write python/ctxfast/_core.pyi anew from the Rust doc comments"
 	@echo "make bench        benchmarks of the package, its reference and the C floor (bench-peers: frameworks too)"
+	@echo "make replay       what pruning and fitting cost in real sessions, where the data are (docs/replay.md)"
 	@echo "make wheel        a wheel in dist/"
 
 demo: build
@@ -54,6 +55,9 @@ bench-peers: wheel
 	$(VENV)-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group peers
 	$(VENV)-peers/bin/python -m pip install --quiet --force-reinstall --no-deps dist/ctxfast-*.whl
 	$(subst $(BIN),$(VENV)-peers/bin,$(BENCH)) -k peers --sizes=100,1000
+
+replay: build
+	$(BIN)/python benches/replay.py
 
 wheel: $(VENV)/.tools
 	rm -rf dist

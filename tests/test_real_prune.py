@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import cost_of_sessions
 import pytest
 from cases import (
     Message,
@@ -255,15 +254,3 @@ def test_freed_shares(shared: Path) -> None:
         for rule, one, other in zip(RULES, shares.by_package, shares.by_hand, strict=True):
             # a stub that saves less than a token of its message does not stand
             assert one == pytest.approx(other, rel=1e-4), (name, rule.name)
-
-
-def test_pruning_pays(shared: Path) -> None:
-    """At the prices of a cache, replayed request by request: cheaper, no session dearer by more than a tenth."""
-    if not (shared / "transcripts").is_dir():
-        pytest.skip("no transcripts among the shared data")
-    costs = cost_of_sessions.measure(shared / "transcripts")
-    assert costs["default"].requests > 1_000
-    assert costs["default"].share <= 0.90
-    assert costs["default"].worst <= 1.10
-    assert costs["default"].breaks / costs["default"].requests <= 0.05
-    assert costs["thrifty"].share < costs["default"].share < costs["careful"].share < 1
