@@ -191,6 +191,8 @@ async def summarising_later(messages: list[Message]) -> None:
         return prompt
 
     assert_type(await ctxfast.asummarise(messages, summarize=model), ctxfast.Summary)
+
+
 def reading_files(budget: ctxfast.ContextBudget) -> None:
     """Plans of files and sessions."""
     plan = ctxfast.plan_read("a.md", section="Costs", room=budget, used=1_000.5, log=ctxfast.ReadLog())
