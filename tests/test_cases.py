@@ -25,7 +25,9 @@ from cases import calls_of, get, has_user_text, load_cases, pairing, results_of
 
 from ctxfast import (
     BudgetError,
+    CannotFitError,
     ContextBudget,
+    ContextManager,
     ErrorInfo,
     Fitted,
     Level,
@@ -274,7 +276,25 @@ def apply_summary(case: Case) -> list[Any]:
     return insert_summary(case["messages"], stop, check.text, start=start) if check.ok else case["messages"]
 
 
+def compaction_loop(case: Case) -> list[str]:
+    """What a manager tells of in three requests; what the provider counts unseen is the floor."""
+    arguments = case["args"]
+    told: list[str] = []
+    budget = ContextBudget(arguments["context_window"], arguments["max_output"])
+    manager = ContextManager(budget, counter=COUNTER, on_event=lambda event: told.append(type(event).__name__))
+    *_, messages = growing({"args": {"steps": 4, "step_tokens": 400}})
+    manager.prepare(messages)
+    manager.record_usage(Usage(arguments["floor_tokens"] + COUNTER.messages(messages)))
+    for _ in range(3):
+        try:
+            manager.prepare(messages)
+        except CannotFitError as error:
+            told.append(f"floor {error.needed} usable {error.budget}")
+    return told
+
+
 CALLS: dict[str, Callable[[Case], Any]] = {
+    "compaction_loop": compaction_loop,
     "repair": mend,
     "prune_tool_outputs": prune_tool_output,
     "prune_sequence": prune_sequence,
@@ -333,6 +353,17 @@ def first_non_system_is_user(run: Run, _: str) -> None:
 
 def within_budget(run: Run, _: str) -> None:
     assert COUNTER.messages(run.result) <= run.case["args"]["max_tokens"]
+
+
+def stops_within(run: Run, times: str) -> None:
+    assert run.result.count("Summarised") <= int(times)
+
+
+def error_has(run: Run, names: str) -> None:
+    numbers = dict(zip(*[iter(run.result[-1].split())] * 2, strict=True))
+    assert set(names.split(",")) <= set(numbers)
+    assert int(numbers["floor"]) >= run.case["args"]["floor_tokens"]
+    assert int(numbers["usable"]) < run.case["args"]["context_window"] - run.case["args"]["max_output"]
 
 
 def no_consecutive_same_role_added(run: Run, _: str) -> None:
@@ -444,6 +475,10 @@ def reports(run: Run, what: str) -> None:
         code, _, count = what.partition(":")
         codes = [fix.code for fix in repair(run.case["messages"]).report.items]
         assert codes.count(code) == int(count) if count else code in codes
+        return
+    if run.case["call"] == "compaction_loop":
+        assert what == "no_progress"
+        assert run.result.count("CannotFit") == 3  # each time at once, and with the numbers
         return
     if run.case["call"] == "fit_to_budget":
         assert what == "dropped"
@@ -629,6 +664,8 @@ PROPERTIES: dict[str, Callable[[Run, str], None]] = {
         first_non_system_is_user,
         within_budget,
         no_consecutive_same_role_added,
+        stops_within,
+        error_has,
         equal_to_input,
         input_unchanged,
         estimate_between,

@@ -38,6 +38,7 @@ from ctxfast.policy import FitPolicy
 LENGTH = TokenCounter.from_callable(len, message_overhead=0)  # a token is a character
 SYSTEM: Message = {"role": "system", "content": "Be careful."}
 TASK: Message = {"role": "user", "content": "Mend the tests."}
+DONE: Message = {"role": "assistant", "content": "Done."}
 
 
 def load_example(name: str) -> ModuleType:
@@ -204,6 +205,18 @@ def test_old_outputs_go_when_that_pays() -> None:
     assert manager.prepare(messages) == sent  # and stay so
     later = [*messages, *steps(1, 1_500, first=100)]
     assert manager.prepare(later)[: len(sent)] == sent
+
+
+def test_an_expired_cache_makes_any_saving_pay() -> None:
+    now = [0.0]
+    manager, heard = managed(400_000, clock=lambda: now[0])
+    messages = [TASK, *steps(9, 3_000), {"role": "user", "content": "x" * 100_000}]
+    now[0] = 60.0
+    assert manager.prepare(messages) == messages
+    now[0] = 7_200.0
+    sent = manager.prepare([*messages, DONE])
+    assert heard.last(events.Pruned).report.saved > 10_000
+    assert validate(sent) == []
 
 
 def test_or_only_from_a_level_on() -> None:

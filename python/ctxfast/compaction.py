@@ -32,6 +32,10 @@ class CompactionPolicy:
     PRUNE on."""
     prices: CachePrices | None = field(default_factory=CachePrices)
     """What tokens cost; `None`: the provider has no cache."""
+    cache_ttl: float = 3_600.0
+    """Seconds after which the provider's cache is taken to have expired: then any saving pays. (Of gaps of more than an
+    hour between two requests of Claude Code 79 % were cold, of 5 to 60 minutes 41 %: 15,104 requests of real sessions.)
+    """
     low_water: float = 0.6
     """What a list is brought down to that has to fit, as a share of the room (`fit_messages`)."""
     compact_at: float | None = None
@@ -64,7 +68,12 @@ class CompactionPolicy:
                 raise TypeError(f"{name}: expected a whole number, 1 or more, got {value!r}")
             if value < 1:
                 raise ValueError(f"{name}: expected a whole number, 1 or more, got {value!r}")
-        for name, most in (("low_water", 1.0), ("compact_at", 1.0), ("summarize_timeout", 1e6)):
+        for name, most in (
+            ("low_water", 1.0),
+            ("compact_at", 1.0),
+            ("summarize_timeout", 1e6),
+            ("cache_ttl", 1e9),
+        ):
             value = getattr(self, name)
             if value is None and name == "compact_at":
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from ctxfast import events
 from ctxfast._core import (
+    CachePrices,
     TokenCounter,
     TokenLedger,
     classify_error,
@@ -117,14 +119,20 @@ class ContextManager:
         provider: Literal["openai", "anthropic"] | None = None,
         state: Callable[[], str] | None = None,
         on_event: Callable[[events.Event], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises `TypeError` for arguments of another kind."""
+        """`clock` gives seconds. Raises `TypeError` for arguments of another kind."""
         policy = CompactionPolicy() if policy is None else policy
         if not isinstance(budget, ContextBudget):
             raise TypeError(f"budget: expected a ContextBudget, got `{type(budget).__name__}`")
         if not isinstance(policy, CompactionPolicy):
             raise TypeError(f"policy: expected a CompactionPolicy, got `{type(policy).__name__}`")
-        for name, function in (("summarize", summarize), ("state", state), ("on_event", on_event)):
+        for name, function in (
+            ("summarize", summarize),
+            ("state", state),
+            ("on_event", on_event),
+            ("clock", clock),
+        ):
             if function is not None and not callable(function):
                 raise TypeError(f"{name}: expected a function, got `{type(function).__name__}`")
         if store is not None and not callable(getattr(store, "save", None)):
@@ -137,6 +145,7 @@ class ContextManager:
         """What the last `prepare` has done."""
         self._model, self._form, self._provider = model, form, provider
         self._summarize, self._store, self._state, self._on_event = summarize, store, state, on_event
+        self._clock, self._asked = clock, clock()  # when the last request was made
         self._anchor = UsageAnchor(self.counter, context_window=budget.context_window)
         self._seen: list[Any] = []  # as the caller has it
         self._sent: list[Any] = []  # what was made of it
@@ -360,14 +369,18 @@ class ContextManager:
         policy, usable = self.policy, self.budget.usable
         if policy.prune_at == "level" and self.budget.level(self._used()) < Level.PRUNE:
             return
+        before, self._asked = self._asked, self._clock()
+        prices = policy.prices
+        if prices is not None and self._asked - before > policy.cache_ttl:
+            prices = CachePrices(prices.read, prices.write, prices.horizon, cold=True)
         least = policy.fit.prune.min_batch if usable is None else min(policy.fit.prune.min_batch, usable // 10)
-        if self._fresh < least // _BATCHES:
+        if self._fresh < least // _BATCHES and prices is policy.prices:
             return
         self._fresh = 0
         pruned = prune_tool_outputs(
             self._sent,
             policy=policy.fit.prune,
-            prices=policy.prices,
+            prices=prices,
             budget=usable,
             counter=self.counter,
             store=self._store,
