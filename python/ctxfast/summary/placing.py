@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from ctxfast._core import TokenCounter, safe_cuts, validate
 from ctxfast.errors import MessageTypeError
 from ctxfast.summary.checking import clean_summary, summary_text
-from ctxfast.summary.reading import MARK, Message, read, without_summary
+from ctxfast.summary.reading import MARK, Message, read, sane, without_summary
 
 __all__ = ["FoundSummary", "find_summary", "insert_summary"]
 
@@ -32,10 +32,20 @@ class FoundSummary:
 def find_summary(messages: Sequence[Any]) -> FoundSummary | None:
     """The newest summary that `insert_summary` has put into a list, known by its mark; `None` if there is none.
 
-    Raises `MessageTypeError` or `MessageValueError` for a message that cannot be read.
+    Only messages of users are looked at, from the end.
     """
-    found = [FoundSummary(one.index, one.summary) for one in read(messages, _CHEAP) if one.summary is not None]
-    return found[-1] if found else None
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if field_of(message, "role") != "user":
+            continue
+        content = field_of(message, "content")
+        parts = content if isinstance(content, (list, tuple)) else [content]
+        texts = [text_of_part(part) for part in parts]
+        if any(MARK in text for text in texts):
+            _, summary = without_summary(sane("\n".join(text for text in texts if text)))
+            if summary is not None:
+                return FoundSummary(index, summary)
+    return None
 
 
 def insert_summary(
@@ -156,9 +166,14 @@ def without(message: Any, told: Message) -> list[Any]:
     return [{**fields, "content": parts}] if parts else []
 
 
+def field_of(value: Any, name: str) -> Any:
+    """A field of a message or of a part of it."""
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
 def text_of_part(part: Any) -> str:
     """The text of a part of content, if it is one."""
-    text = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else getattr(part, "text", "")
+    text = part if isinstance(part, str) else field_of(part, "text")
     return text if isinstance(text, str) else ""
 
 
@@ -167,8 +182,7 @@ def is_plain_user(message: Any) -> bool:
     if not isinstance(message, dict) or message.get("role") != "user":
         return False
     content = message.get("content")
-    types = [part.get("type") if isinstance(part, dict) else getattr(part, "type", "") for part in parts_of(message)]
-    return bool(content) and "tool_result" not in types
+    return bool(content) and all(field_of(part, "type") != "tool_result" for part in parts_of(message))
 
 
 def parts_of(message: Any) -> list[Any]:
@@ -185,5 +199,4 @@ def parts_of(message: Any) -> list[Any]:
 
 def is_empty_text(part: Any) -> bool:
     """Whether a part of content is a text without text, which Anthropic refuses in a message that says something."""
-    kind = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
-    return part == "" or (kind == "text" and not text_of_part(part))
+    return part == "" or (field_of(part, "type") == "text" and not text_of_part(part))
