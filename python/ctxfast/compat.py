@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from ctxfast.reasons import CompactReason
+    from ctxfast.summary import SUMMARY_TEMPLATE as SummaryTemplate
     from ctxfast.truncate import TruncatedResult
 
     ContextCompressReasonProactive = CompactReason.PROACTIVE
@@ -24,9 +25,14 @@ __all__ = [
     "EstimateMessageTokens",
     "EstimateToolDefsTokens",
     "PruneToolOutputs",
+    "SummaryTemplate",
     "TruncateToolOutput",
     "TruncatedResult",
+    "UseStructuredSummaries",
 ]
+
+UseStructuredSummaries = True
+"""The first design's switch, as it was by default; here it is `CompactionPolicy(use_structured_summaries=...)`."""
 
 _ESTIMATOR = TokenCounter.picoclaw("4.0")
 _STUB = "[Tool output pruned — use expand for details]"
@@ -109,6 +115,10 @@ if not TYPE_CHECKING:
             from ctxfast.truncate import TruncatedResult
 
             return TruncatedResult
+        if name == "SummaryTemplate":
+            from ctxfast.summary import SUMMARY_TEMPLATE
+
+            return SUMMARY_TEMPLATE
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import warnings

@@ -412,6 +412,8 @@ class ContextManager:
         at = None if policy.compact_at is None or hard is None else policy.compact_at * hard
         due = policy.trigger_tool_calls is not None and self._calls >= policy.trigger_tool_calls
         if self._requested is not None or due or (at is not None and used >= at):
+            if self._requested is CompactReason.OVERFLOW:
+                self._tell(events.Emergency, reason=self._requested)
             yield from self._compact(self._requested or CompactReason.PROACTIVE)
             return
         if at is not None or level < Level.SUMMARIZE:
