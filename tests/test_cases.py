@@ -51,6 +51,7 @@ from ctxfast import (
     truncate_tool_output,
     turn_starts,
 )
+from ctxfast.logs.jsonl import read_jsonl
 
 Case = dict[str, Any]
 
@@ -293,7 +294,12 @@ def compaction_loop(case: Case) -> list[str]:
     return told
 
 
+def read_log(case: Case) -> Any:
+    return read_jsonl(json.loads(f'"{case["text_escaped"]}"').encode())
+
+
 CALLS: dict[str, Callable[[Case], Any]] = {
+    "read_jsonl": read_log,
     "compaction_loop": compaction_loop,
     "repair": mend,
     "prune_tool_outputs": prune_tool_output,
@@ -353,6 +359,10 @@ def first_non_system_is_user(run: Run, _: str) -> None:
 
 def within_budget(run: Run, _: str) -> None:
     assert COUNTER.messages(run.result) <= run.case["args"]["max_tokens"]
+
+
+def records(run: Run, count: str) -> None:
+    assert len(run.result[0]) == int(count)
 
 
 def stops_within(run: Run, times: str) -> None:
@@ -475,6 +485,9 @@ def reports(run: Run, what: str) -> None:
         code, _, count = what.partition(":")
         codes = [fix.code for fix in repair(run.case["messages"]).report.items]
         assert codes.count(code) == int(count) if count else code in codes
+        return
+    if run.case["call"] == "read_jsonl":
+        assert what == f"damaged:{len(run.result[1])}"
         return
     if run.case["call"] == "compaction_loop":
         assert what == "no_progress"
@@ -664,6 +677,7 @@ PROPERTIES: dict[str, Callable[[Run, str], None]] = {
         first_non_system_is_user,
         within_budget,
         no_consecutive_same_role_added,
+        records,
         stops_within,
         error_has,
         equal_to_input,
