@@ -315,6 +315,9 @@ encodings = st.sampled_from(["utf-8", "utf-8-sig", "utf-16"])
     st.integers(16, 300),
 )
 @example(["0\x80"], "\n", False, "utf-8", 1, 1, 1, 16)  # the last character has two bytes
+@example(["00\u0800"], "\n", False, "utf-8", 1, 2, 1, 16)  # half of the bytes is in a character
+@example(["", "", "word", "00\U00010000\U00010000\U00010000\U00010000"], "\r\n", False, "utf-16", 1, None, 38, 16)
+@example(["", "", "word", "# Heading"], "\r\n", False, "utf-16", 1, None, 37, 16)  # the limit is in a character
 def test_chunks_cover_the_file_exactly(
     lines: list[str],
     end: str,

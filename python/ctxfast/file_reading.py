@@ -723,8 +723,10 @@ class Planning:
         sizes = self.file.line_sizes(self.file.read(span.start, span.stop))
         if len(sizes) == 1:
             step = max(self.file.width, -(-(span.stop - span.start) // count))
-            places = [self.file.whole_character(place) for place in range(span.start + step, span.stop, step)]
-            borders = [span.start, *(place for place in places if place < span.stop), span.stop]
+            places = [self.file.character_before(place) for place in range(span.start + step, span.stop, step)]
+            if not places or places[0] <= span.start:  # the first character is longer
+                places = [self.file.whole_character(span.start + 1)]
+            borders = [span.start, *(place for place in places if span.start < place < span.stop), span.stop]
             return [Span(start, stop, None, None) for start, stop in pairwise(borders) if start < stop]
         step = -(-len(sizes) // count)
         parts, start, line = [], span.start, span.line

@@ -142,6 +142,8 @@ class TextFile:
             ends = cut > 0
             if not ends:
                 cut = self.whole(raw)
+                if not cut:
+                    return  # the limit falls into a character
             block, rest = raw[:cut], raw[cut:]
             text = self.decode(block)
             yield Block(line, start, block, text, ends)
@@ -169,6 +171,15 @@ class TextFile:
         behind = len(raw) if len(raw) < 4 else 0  # the end of the file, or no character at all
         return place + next((skip for skip, byte in enumerate(raw) if byte & 0xC0 != 0x80), behind)
 
+    def character_before(self, place: int) -> int:
+        """The place, or the last one before it at which a character begins."""
+        if self.width == 2:
+            place -= (place - self.begin) % 2
+            unit = self.read(place, place + 2)
+            return place - 2 if len(unit) == 2 and 0xDC <= unit[self.encoding.endswith("le")] <= 0xDF else place
+        raw = self.read(max(self.begin, place - 3), place + 1)
+        return place - next((back for back, byte in enumerate(reversed(raw)) if byte & 0xC0 != 0x80), 0)
+
     def last_end(self, raw: bytes) -> int:
         """Behind the last end of a line; 0: there is none."""
         if self.width == 1:
@@ -180,10 +191,9 @@ class TextFile:
         """How much of a piece of a line can be cut off without cutting a character in two."""
         if self.width == 2:
             cut = len(raw) - len(raw) % 2
-            high = raw[cut - 2 : cut]
-            return cut - 2 if 0xD8 <= high[1 if self.encoding.endswith("le") else 0] <= 0xDB else cut
-        for back in range(1, min(4, len(raw))):
-            byte = raw[-back]
+            unit = raw[cut - 2 : cut] if cut else b""
+            return cut - 2 if unit and 0xD8 <= unit[self.encoding.endswith("le")] <= 0xDB else cut
+        for back, byte in enumerate(raw[:-4:-1], 1):
             if byte >= 0xC0:  # the first byte of a character
                 return len(raw) - back if back < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else len(raw)
             if byte < 0x80:
