@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ctxfast._core import TokenCounter, classify_error
+from ctxfast._core import TokenCounter
 from ctxfast.errors import BudgetError
 from ctxfast.summary.checking import SummaryCheck, SummaryProblem, check_summary, summary_text
 from ctxfast.summary.fallback import DEFAULT_TOKENS, fallback_of_summaries, fallback_summary
@@ -42,7 +37,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class _Failed:
+class Failed:
     """A call of the summariser that gave nothing."""
 
     problem: SummaryProblem
@@ -208,6 +203,8 @@ def of_summaries(
 
 def run(chain: Generator[str, object, Summary], summarize: Summarizer | None, deadline: float | None) -> Summary:
     """Hands prompts to a summariser and its answers back."""
+    from ctxfast.summary.calling import called  # imports asyncio, which takes long
+
     answer: object = None
     while True:
         try:
@@ -220,6 +217,8 @@ def run(chain: Generator[str, object, Summary], summarize: Summarizer | None, de
 
 async def arun(chain: Generator[str, object, Summary], summarize: Summarizer | None, deadline: float | None) -> Summary:
     """The same without blocking."""
+    from ctxfast.summary.calling import awaited
+
     answer: object = None
     while True:
         try:
@@ -253,7 +252,7 @@ def attempts(task: _Task, *, structured: bool, ask: bool) -> Generator[str, obje
             problems.append(SummaryProblem("no_room", str(error), limit=room))
             continue
         answer = yield prompt
-        if isinstance(answer, _Failed):
+        if isinstance(answer, Failed):
             problems.append(answer.problem)
             if answer.problem.code == "timed_out":
                 break
@@ -271,9 +270,6 @@ def attempts(task: _Task, *, structured: bool, ask: bool) -> Generator[str, obje
     return Summary(text, "deterministic", counter.text(text), (*problems, *in_the_way), ok=not in_the_way)
 
 
-# ------------------------------------------------------------------------------------------------ calling a model
-
-
 def deadline_of(summarize: object, timeout: object) -> float | None:
     """When it is too late. Raises `TypeError`, `ValueError` for what is no callable or no time."""
     if summarize is not None and not callable(summarize):
@@ -285,97 +281,3 @@ def deadline_of(summarize: object, timeout: object) -> float | None:
     if not timeout > 0:  # of NaN it is not true
         raise ValueError(f"timeout: expected more than 0 seconds, got {timeout!r}")
     return time.monotonic() + min(timeout, threading.TIMEOUT_MAX / 2)
-
-
-def left_of(deadline: float | None) -> float | None:
-    """Seconds that are left."""
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
-
-
-def in_thread(call: Callable[[], Any]) -> Future[Any]:
-    """Runs something in a thread of its own that nobody has to wait for, not even at the end of the program."""
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()  # nobody can cancel it
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            future.set_result(context.run(call))
-        except (Exception, asyncio.CancelledError) as error:
-            # as a value: futures take no StopIteration, and a CancelledError would cancel whoever waits
-            future.set_result(failed(error))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=work, name="ctxfast-summariser", daemon=True).start()
-    return future
-
-
-def called(summarize: Summarizer, prompt: str, deadline: float | None) -> object:
-    """What a summariser gives; what is to be awaited is awaited in an event loop of its own."""
-
-    def call() -> object:
-        answer = summarize(prompt)
-        if inspect.isawaitable(answer):
-            return asyncio.run(within(answer, deadline))
-        return answer
-
-    try:
-        return in_thread(call).result(left_of(deadline))
-    except FutureTimeoutError:
-        return timed_out()
-
-
-async def within(answer: Awaitable[object], deadline: float | None) -> object:
-    """What an awaitable gives in time."""
-
-    async def waited() -> object:
-        return await answer
-
-    return await in_time(asyncio.ensure_future(waited()), deadline)
-
-
-async def awaited(summarize: Summarizer, prompt: str, deadline: float | None) -> object:
-    """What a summariser gives, without blocking the event loop."""
-    try:
-        # of an object with `async def __call__` it is the method of its class that says so
-        if any(inspect.iscoroutinefunction(one) for one in (summarize, getattr(type(summarize), "__call__", None))):  # noqa: B004
-            answer: object = summarize(prompt)
-        else:
-            answer = await in_time(asyncio.wrap_future(in_thread(lambda: summarize(prompt))), deadline)
-        if inspect.isawaitable(answer):
-            answer = await within(answer, deadline)
-    except Exception as error:
-        return failed(error)
-    return answer
-
-
-async def in_time(task: asyncio.Future[object], deadline: float | None) -> object:
-    """What a task gives, or that it is too late. A task that hangs is cancelled and not waited for."""
-    try:
-        done, _ = await asyncio.wait({task}, timeout=left_of(deadline))
-    except asyncio.CancelledError:
-        task.cancel()
-        raise
-    if done:
-        if task.cancelled():  # by itself, and not by whoever waits for the summary
-            return failed(asyncio.CancelledError())
-        return task.result()
-    task.cancel()
-    task.add_done_callback(lambda task: task.cancelled() or task.exception())
-    return timed_out()
-
-
-def timed_out() -> _Failed:
-    """The summariser took too long."""
-    return _Failed(SummaryProblem("timed_out", "the summariser has not answered in time"))
-
-
-def failed(error: BaseException) -> _Failed:
-    """The summariser raised an exception."""
-    try:
-        text = f"{type(error).__name__}: {error}"[:300].removesuffix(": ")
-        overflow = classify_error(error).shrink_helps
-    except Exception:
-        text, overflow = type(error).__name__, False
-    return _Failed(SummaryProblem("raised", f"the summariser raised {text}"), overflow)
