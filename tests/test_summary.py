@@ -658,7 +658,8 @@ def test_several_summaries_become_one() -> None:
     assert section(summary.text, "Files") == ["- Read: a.py (lines 1-10)"]
     assert section(summary.text, "Facts") == ["- Ran: make: exit code 2"]
     assert asyncio.run(acondense([first, second, third])) == summary
-    assert "- OLD" in condense(["OLD", "NEW " * 50]).text
+    assert "- OLD" in condense(["OLD", "NEW " * 200]).text
+    assert condense(["OLD", "NEW " * 50]).text.startswith("OLD\n\nNEW NEW")  # no room for headings
 
     model = Model("nonsense", "All three were done.")
     summary = condense([first, second, third], summarize=model)

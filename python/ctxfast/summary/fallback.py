@@ -62,14 +62,16 @@ def fallback_summary(
     counter = TokenCounter.default() if counter is None else counter
     limit = tokens_of_option("max_tokens", max_tokens) or DEFAULT_TOKENS
     told = read(messages, counter)
-    earlier = condensed(earlier_summaries(told, previous_summary))
-    now = collected(told, turn_starts(messages))
-    return fitted({name: merged(name, earlier[name], now[name], told) for name in SECTIONS}, limit, counter)
+    before = earlier_summaries(told, previous_summary)
+    earlier, now = condensed(before), collected(told, turn_starts(messages))
+    sections = {name: merged(name, earlier[name], now[name], told) for name in SECTIONS}
+    most_telling = [*before, *(item.text for item in now[USERS])][-1:]
+    return fitted(sections, limit, counter, "".join(most_telling))
 
 
 def fallback_of_summaries(summaries: Sequence[str], limit: int, counter: TokenCounter) -> str:
     """One summary of several, the oldest first, without a model."""
-    return fitted(condensed(summaries), limit, counter)
+    return fitted(condensed(summaries), limit, counter, "\n\n".join(summaries))
 
 
 def condensed(summaries: Sequence[str]) -> dict[str, list[Item]]:
@@ -81,8 +83,10 @@ def condensed(summaries: Sequence[str]) -> dict[str, list[Item]]:
     return sections
 
 
-def fitted(sections: dict[str, list[Item]], limit: int, counter: TokenCounter) -> str:
-    """The summary, or as much of it as fits."""
+def fitted(sections: dict[str, list[Item]], limit: int, counter: TokenCounter, instead: str) -> str:
+    """The summary, or as much of it as fits; where not even the headings do, the ends of another text."""
+    if limit < counter.text(written({name: [LEFT_OUT] for name in SECTIONS})):
+        return clip_to(instead, limit, counter)
     short = {name: [clip_to(item.text, limit // 4, counter) for item in items] for name, items in sections.items()}
     sizes = {text: counter.text(text) + 1 for texts in short.values() for text in [*texts, LEFT_OUT]}
     room = limit - counter.text(written({}))
@@ -91,8 +95,7 @@ def fitted(sections: dict[str, list[Item]], limit: int, counter: TokenCounter) -
         text = written(chosen(short, rest, sizes))
         if counter.text(text) <= limit:
             return text
-    newest = next((item.text for item in reversed([*sections[FACTS][:1], *sections[USERS]])), "")
-    return clip_to(newest, limit, counter)  # there is not even room for the headings
+    return written(chosen(short, 0, sizes))
 
 
 def segment_line(messages: Sequence[Any]) -> str:
