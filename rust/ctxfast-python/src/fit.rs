@@ -102,14 +102,8 @@ pub(crate) fn fit(
         return Ok(same(messages, repaired.report, measure.shown(counter, beside + in_messages), beside));
     }
 
-    let given = Given {
-        protected_turns: None,
-        prune_threshold: None,
-        protected_tokens: None,
-        protected_steps: None,
-        budget: None,
-        prices: PricesOrNone::Given(None), // whether it pays is not asked
-    };
+    // whether it pays is not asked
+    let given = Given { prices: PricesOrNone::Given(None), ..Given::default() };
     let mut policy = Policy::new(wanted.prune.as_ref(), &given)?;
     policy.rules.trigger = None;
     let items = Items::List(&messages);

@@ -87,7 +87,9 @@ impl CachePrices {
 }
 
 /// `prices`: the default is not `None`, which means that there is no cache.
+#[derive(Default)]
 pub(crate) enum PricesOrNone {
+    #[default]
     Default,
     Given(Option<Prices>),
 }
@@ -126,7 +128,8 @@ pub(crate) struct Policy {
     pub(crate) stub: Option<String>,
 }
 
-/// What was given beside a policy.
+/// What was given beside a policy; by default nothing.
+#[derive(Default)]
 pub(crate) struct Given<'a, 'py> {
     pub(crate) protected_turns: Option<&'a Bound<'py, PyAny>>,
     pub(crate) prune_threshold: Option<&'a Bound<'py, PyAny>>,

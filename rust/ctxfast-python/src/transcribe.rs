@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use crate::counter::TokenCounter;
 use crate::errors::{At, Read};
 use crate::outputs::{List, Reader};
-use crate::policy::{Given, Policy, PricesOrNone};
+use crate::policy::{Given, Policy};
 use crate::read::json::Keys;
 use crate::read::{self, Called, Items, Part, Visit, fields};
 
@@ -37,15 +37,7 @@ pub(crate) fn transcribe<'py>(
     counter: Option<&Bound<'py, TokenCounter>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = messages.py();
-    let given = Given {
-        protected_turns: None,
-        prune_threshold: None,
-        protected_tokens: None,
-        protected_steps: None,
-        budget: None,
-        prices: PricesOrNone::Default,
-    };
-    let policy = Policy::new(policy, &given)?;
+    let policy = Policy::new(policy, &Given::default())?;
     let default = LazyCell::new(TokenCounter::default);
     let counter = counter.map_or_else(|| &*default, |counter| counter.get());
     // a copy: nobody else changes it while counters run
