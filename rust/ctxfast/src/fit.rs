@@ -413,9 +413,10 @@ mod tests {
         // 130 tokens: down to 75 at most, of which the opener of the first turn has 10
         let sizes = [(1, 20), (2, 20)];
         assert_eq!(left("U Aa Ta Ab Tb Ac Tc U Ad Td A", &sizes, 125, 0), (5, vec![0], vec![], 70));
-        assert_eq!(left("U Aa Ta Ab Tb Ac Tc U Ad Td A", &[], 99, 0), (7, vec![], vec![], 40));
-        // a small first message stays
-        assert_eq!(left("U Aa Ta Ab Tb Ac Tc U Ad Td A", &[], 99, 10), (7, vec![0], vec![], 50));
+        // a whole turn goes
+        assert_eq!(left("U Aa Ta Ab Tb U Ac Tc Ad Td A", &[], 99, 0), (5, vec![], vec![], 60));
+        // a small first message stays, and then the low mark is not reached before the two newest steps
+        assert_eq!(left("U Aa Ta Ab Tb U Ac Tc Ad Td A", &[], 99, 10), (6, vec![0, 5], vec![], 70));
     }
 
     #[test]
