@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import importlib.util
 import json
 import logging
@@ -259,6 +260,22 @@ def test_all_but_the_tail_becomes_a_summary() -> None:
     assert "[Summary of the conversation so far]" in json.dumps(sent)
     assert validate(sent) == []
     assert manager.prepare([*messages, *steps(1, first=19)])[: len(sent)] == sent
+
+
+@pytest.mark.parametrize("preset", ["default", "careful", "thrifty", "seed", "opencode", "claude_code", "codex"])
+@pytest.mark.parametrize("margin", [0.15, 0.05])
+def test_no_preset_drops_messages_where_it_can_summarise(preset: str, margin: float) -> None:
+    """Work that grows step by step passes what is usable long before EMERGENCY, or the share of a preset."""
+    never = FitPolicy(PrunePolicy(only_tools=()))
+    policy = dataclasses.replace(getattr(CompactionPolicy, preset)(), fit=never, tail_tokens=3_000)
+    heard = Heard()
+    budget = ContextBudget(None, input_limit=40_000, safety_margin=margin)
+    manager = ContextManager(budget, policy, counter=LENGTH, on_event=heard)
+    for count in range(1, 60):
+        sent = manager.prepare([SYSTEM, TASK, *steps(count, name="my_tool")])
+        assert LENGTH.messages(sent) <= (budget.usable or 0)
+    assert "Summarised" in heard.names
+    assert "Fitted" not in heard.names
 
 
 def test_what_matters_least_goes_at_urgent(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ class CompactionPolicy:
     low_water: float = 0.6
     """What a list is brought down to that has to fit, as a share of the room (`fit_messages`)."""
     compact_at: float | None = None
-    """Everything but the tail becomes a summary at this share of the hard limit. `None`: by levels, at EMERGENCY."""
+    """Everything but the tail becomes a summary at this share of the hard limit, or when there is more than the budget
+    has usable: with 0.93 that comes first unless its `safety_margin` is smaller than 0.07. `None`: by levels."""
     trigger_tool_calls: int | None = None
     """And after so many tool calls since the last time."""
     tail_tokens: int | None = None

@@ -94,7 +94,7 @@ class ContextManager:
     | any | old tool outputs become stubs as soon as that pays (`prune_at`) | `Pruned` |
     | SUMMARIZE, 75 % | finished tasks become a few lines | `Warned`, `Summarised` |
     | URGENT, 85 % | repeats, exploration and the like go, all old outputs become stubs | `Suggested`, `Removed` |
-    | EMERGENCY, 95 % | all but the newest messages and the task becomes a summary | `Emergency`, `Summarised` |
+    | EMERGENCY, 95 %, or over usable | all but the newest messages and the task: a summary | `Emergency`, `Summarised` |
     | still more than usable | `fit_messages` | `Fitted` |
 
     `summarize` is any function of a prompt that gives a text, sync or async; without one, or if it fails, a summary is
@@ -411,7 +411,8 @@ class ContextManager:
         used, hard = self._used(), self.budget.hard
         at = None if policy.compact_at is None or hard is None else policy.compact_at * hard
         due = policy.trigger_tool_calls is not None and self._calls >= policy.trigger_tool_calls
-        if self._requested is not None or due or (at is not None and used >= at):
+        is_full = at is not None and (used >= at or self.budget.is_over(used))  # `_fit` would drop messages instead
+        if self._requested is not None or due or is_full:
             if self._requested is CompactReason.OVERFLOW:
                 self._tell(events.Emergency, reason=self._requested)
             yield from self._compact(self._requested or CompactReason.PROACTIVE)
@@ -421,9 +422,12 @@ class ContextManager:
         self._summarise_segments()
         if self.budget.level(self._used()) >= Level.URGENT:
             self._reduce()
-        if self.budget.level(self._used()) >= Level.EMERGENCY:
+        used = self._used()
+        if self.budget.level(used) >= Level.EMERGENCY:
             self._tell(events.Emergency, reason=CompactReason.PROACTIVE)
-            yield from self._compact(CompactReason.PROACTIVE)
+        elif not self.budget.is_over(used):
+            return
+        yield from self._compact(CompactReason.PROACTIVE)
 
     def _compact(self, reason: CompactReason) -> Generator[_Ask | None, Any, None]:
         """All but the system messages, the task, the pins and the newest messages becomes a summary."""
