@@ -28,6 +28,7 @@ from ctxfast import (
     ContextOverflowError,
     EstimatorConfig,
     Level,
+    MessageTypeError,
     OutputStore,
     PrunePolicy,
     TokenCounter,
@@ -555,6 +556,43 @@ def test_lists_with_faults_are_repaired() -> None:
     again = manager.prepare([*broken_off, *steps(1, first=10)])
     assert again[: len(sent)] == sent
     assert validate(again) == []
+
+
+def test_what_is_appended_is_repaired_too() -> None:
+    manager, heard = managed(100_000)
+    manager.append(TASK, *steps(2))
+    manager.prepare()
+    manager.append(steps(1)[1])  # a result that came twice
+    assert manager.prepare() == [TASK, *steps(2)]
+    manager.append(read(9, 10)[0], {"role": "user", "content": "stop"})  # a call that was broken off
+    sent: list[Message] = manager.prepare()
+    assert validate(sent) == []
+    assert not pairing(sent).unanswered
+    assert heard.names == ["Mended", "Mended"]
+    report = manager.last_report
+    assert report is not None
+    assert not report.changed  # nothing that was sent before
+    manager.append(read(9, 10)[1])  # its result, too late: it takes the place of the note that there is none
+    later: list[Message] = manager.prepare()
+    assert validate(later) == []
+    assert manager.last_report is not None
+    assert manager.last_report.changed == (later[: len(sent)] != sent)
+
+
+def test_a_list_that_cannot_be_read_changes_nothing() -> None:
+    manager, _ = managed(100_000)
+    bad: Any = 5
+    manager.prepare([TASK])
+    for _ in range(2):
+        with pytest.raises(MessageTypeError):
+            manager.prepare([TASK, *steps(1), bad])
+    assert manager.prepare([TASK, *steps(1)]) == [TASK, *steps(1)]
+    with pytest.raises(MessageTypeError):
+        manager.append(DONE, bad)
+    assert manager.prepare() == [TASK, *steps(1)]
+    with pytest.raises(MessageTypeError):
+        manager.prepare([bad])
+    assert manager.prepare([TASK, DONE]) == [TASK, DONE]
 
 
 def test_objects_of_sdks() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ctxfast._core import Report
+from ctxfast._core import RepairReport, Report
 from ctxfast.budget import Level
 from ctxfast.fitting import FitReport
 from ctxfast.reasons import CompactReason
@@ -18,6 +18,7 @@ __all__ = [
     "Event",
     "Fitted",
     "LearnedWindow",
+    "Mended",
     "NoProgress",
     "Pruned",
     "Removed",
@@ -52,6 +53,13 @@ class Warned(Event):
 @dataclass(frozen=True)
 class Suggested(Event):
     """The context is at URGENT: compacting now is a good idea (`request_compaction`)."""
+
+
+@dataclass(frozen=True)
+class Mended(Event):
+    """Something was wrong with the list that the provider would have refused (`repair`)."""
+
+    report: RepairReport
 
 
 @dataclass(frozen=True)

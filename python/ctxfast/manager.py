@@ -97,6 +97,8 @@ class ContextManager:
     | EMERGENCY, 95 %, or over usable | all but the newest messages and the task: a summary | `Emergency`, `Summarised` |
     | still more than usable | `fit_messages` | `Fitted` |
 
+    Before all that a list that a provider would refuse is repaired (`Mended`).
+
     `summarize` is any function of a prompt that gives a text, sync or async; without one, or if it fails, a summary is
     made without a model. `store`, anything with `save(text) -> id`, keeps what goes. `on_event` is called with each
     event of `ctxfast.events`; they are logged to `ctxfast`, too. `state` is called at each compaction for what is to
@@ -150,6 +152,8 @@ class ContextManager:
         self._seen: list[Any] = []  # as the caller has it
         self._sent: list[Any] = []  # what was made of it
         self._ledger = TokenLedger(self.counter)  # of `_sent`
+        self._checked = 0  # messages of `_sent` that are known to be valid; more came since
+        self._changed = False  # whether something before them is otherwise than it was sent
         self._beside: tuple[Any, Any, int] = (None, None, 0)  # system, tools, their tokens
         self._pins: list[tuple[str, str]] = []
         self._level = Level.NORMAL
@@ -204,12 +208,12 @@ class ContextManager:
             return list(done.value)
 
     def append(self, *messages: Any) -> None:
-        """Adds messages to the conversation, for callers that keep no list: then `prepare()` takes none."""
+        """Adds messages to the conversation, for callers that keep no list: then `prepare()` takes none.
+
+        Raises `MessageTypeError` or `MessageValueError` for a message that cannot be read; then none of them is added.
+        """
+        self._add(messages)
         self._seen.extend(messages)
-        self._sent.extend(messages)
-        before = self._ledger.total()
-        self._ledger.extend(messages)
-        self._grown(messages, self._ledger.total() - before)
 
     def record_usage(self, usage: object) -> bool:
         """What the provider has counted: a usage record, a response that has one, or a `Usage`.
@@ -234,11 +238,7 @@ class ContextManager:
         estimate = self._used()
         info = classify_error(error, context_window=self.budget.context_window, estimated_tokens=estimate)
         if info.kind == "invalid_history":
-            mended = self._mended(self._sent)
-            changed = mended is not self._sent
-            if changed:
-                self._adopt(mended)
-            return changed
+            return self._repair()
         if info.retry != "shrink":
             return False
         overflow = ContextOverflowError(
@@ -293,9 +293,10 @@ class ContextManager:
         if system is not known_system or tools is not known_tools:
             body = {"messages": [], "system": system, "tools": tools}
             self._beside = (system, tools, self.counter.request(body))
-        if messages is not None:
+        if messages is None:
+            self._mend()
+        else:
             self._take(messages)
-        sent = self._sent
         before = self._used()
         if self.policy.auto != "off" and self.budget.known:
             self._prune()
@@ -306,52 +307,61 @@ class ContextManager:
             self._fit()
         used = self._used()
         self._requested = None
-        changed = self._sent is not sent
-        self.last_report = Prepared(self.budget.level(used), before, used, changed, tuple(self._events))
+        self.last_report = Prepared(self.budget.level(used), before, used, self._changed, tuple(self._events))
+        self._changed = False
         return self._sent
 
     def _take(self, messages: Sequence[Any]) -> None:
         """Finds what is new in the caller's list, and puts it behind what was sent."""
         given = list(messages)
-        for known in (self._seen, self._sent):
-            if known and given[: len(known)] == known:
-                new = given[len(known) :]
-                break
-        else:  # another conversation, or an edited one
+        known = next((one for one in (self._seen, self._sent) if one and given[: len(one)] == one), None)
+        if known is None:  # another conversation, or an edited one
+            self._seen, self._calls, self._fresh = [], 0, 0
             self._adopt([])
-            self._calls = self._fresh = 0
-            new = given
+        sent, self._sent = self._sent, list(self._sent)
+        try:
+            self._add(given[len(known or ()) :])
+            self._mend()
+        except Exception:  # a message that cannot be read: the caller may come with a better list
+            self._adopt(sent)
+            raise
         self._seen = given
+
+    def _add(self, new: Sequence[Any]) -> None:
+        """Puts messages behind what was sent."""
         if not new:
             return
-        # what was sent is valid: only its last step can be touched by what is new
-        current = [*self._sent, *new]
-        last = next((at for at in range(len(self._sent) - 1, -1, -1) if _role(self._sent[at]) == "assistant"), 0)
-        faults = {fault.code for fault in validate(current[last:], self._form, self._provider)}
-        if faults - {"first_not_user", "no_user_message"} or not last:
-            current = self._mended(current)
         before = self._ledger.total()
-        if len(current) == len(self._sent) + len(new) and all(
-            one is other for one, other in zip(current[len(self._sent) :], new, strict=True)
-        ):
-            self._ledger.extend(new)
-            self._sent = current
-        else:
-            self._adopt(current)
-        self._grown(new, max(self._ledger.total() - before, 0))
-
-    def _mended(self, messages: list[Any]) -> list[Any]:
-        """The list as the provider takes it; the same object if nothing was wrong."""
-        repaired = repair(messages, self._form, provider=self._provider)
-        return repaired.messages if repaired.report.changed else messages
-
-    def _grown(self, new: Sequence[Any], tokens: int) -> None:
-        self._fresh += tokens
+        self._ledger.extend(new)
+        self._sent += new
+        self._fresh += self._ledger.total() - before
         self._calls += sum(_calls(message) for message in new)
+
+    def _mend(self) -> None:
+        """Makes the list one that the provider takes. What was sent is: what came since can touch its last step."""
+        if self._checked == len(self._sent):
+            return
+        last = next((at for at in range(self._checked - 1, -1, -1) if _role(self._sent[at]) == "assistant"), 0)
+        faults = {fault.code for fault in validate(self._sent[last:], self._form, self._provider)}
+        if faults - {"first_not_user", "no_user_message"} or not last:
+            self._repair()
+        self._checked = len(self._sent)
+
+    def _repair(self) -> bool:
+        """Whether something was wrong with the list; now nothing is."""
+        repaired = repair(self._sent, self._form, provider=self._provider)
+        if repaired.report.changed:
+            known = self._sent[: self._checked]
+            changed = self._changed or repaired.messages[: len(known)] != known
+            self._adopt(repaired.messages)
+            self._changed = changed
+            self._tell(events.Mended, report=repaired.report)
+        return repaired.report.changed
 
     def _adopt(self, messages: list[Any]) -> None:
         """Goes on with another list."""
-        self._sent = messages
+        self._changed = self._changed or bool(self._checked)
+        self._sent, self._checked = messages, len(messages)
         self._ledger.resync(messages)
 
     def _estimate(self) -> int:
@@ -588,6 +598,7 @@ class ContextManager:
             "sent": list(self._sent),
             "pins": [list(pin) for pin in self._pins],
             "level": int(self._level),
+            "checked": self._checked,
             "fresh": self._fresh,
             "calls": self._calls,
             "anchor": self._anchor.to_dict(),
@@ -605,6 +616,7 @@ class ContextManager:
         self._fresh, self._calls = int(state["fresh"]), int(state["calls"])
         self._adopt(list(state["sent"]))
         self._seen = list(state["seen"])
+        self._checked, self._changed = int(state["checked"]), False
 
 
 _LOUD = (events.Emergency, events.CannotFit, events.NoProgress, events.LearnedWindow)
