@@ -232,6 +232,38 @@ def test_or_only_from_a_level_on() -> None:
     assert "Pruned" in heard.names
 
 
+def test_the_cache_does_not_expire_while_requests_are_made() -> None:
+    """Also while nothing is pruned, because the level is not reached or the window not known."""
+    now = [0.0]
+    policy = CompactionPolicy(prune_at="level")
+    manager, heard = managed(60_000, policy, clock=lambda: now[0])
+    messages = [TASK, *steps(9, 3_000)]
+    for number in range(20):
+        now[0] += 600.0
+        messages.append({"role": "assistant", "content": f"{number} " * 10})
+        manager.prepare(messages)
+    now[0] += 600.0
+    messages.append({"role": "user", "content": "x" * 9_000})  # PRUNE, but 24,000 would have to be read anew
+    manager.prepare(messages)
+    assert heard.names == ["Detected"]
+
+
+def test_a_note_where_the_messages_are_makes_nothing_larger() -> None:
+    class Wordy:
+        def save(self, text: str) -> str:
+            return "a/very/long/name/" * 30
+
+    keep = CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=600)
+    manager, heard = managed(15_000, keep, store=Wordy())
+    messages = [SYSTEM]
+    for number in range(10):
+        messages += [{"role": "user", "content": f"Question {number}."}, *[{**DONE, "content": "Done. " * 20}] * 2]
+    messages += [{"role": "user", "content": "x" * (11_500 - LENGTH.messages(messages))}, DONE]
+    sent = manager.prepare(messages)
+    assert "Warned" in heard.names
+    assert LENGTH.messages(sent) <= LENGTH.messages(messages)
+
+
 def test_finished_tasks_become_a_few_lines() -> None:
     keep = CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=600)
     manager, heard = managed(20_000, keep)
@@ -292,6 +324,17 @@ def test_what_matters_least_goes_at_urgent(tmp_path: Path) -> None:
     assert sent == [*messages[:12], *messages[12 + 2 * len(removed.parts) :]]
     assert validate(sent) == []
     assert len(list((tmp_path / "outputs").iterdir())) == 1
+
+
+def test_a_running_call_stays_though_its_id_was_used_before() -> None:
+    keep = CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=1_500)
+    manager, heard = managed(20_000, keep)
+    messages = [TASK, *steps(17)]
+    running = read(77, 5)[0]
+    running["tool_calls"][0]["id"] = "c0"
+    sent = manager.prepare([*messages, running])
+    assert heard.last(events.Removed).parts
+    assert sent[-1] is running
 
 
 def test_a_compaction_can_be_asked_for() -> None:
@@ -446,18 +489,51 @@ def test_a_floor_above_the_window_is_an_error_and_no_loop() -> None:
     assert len([event for event in heard.events if isinstance(event, events.Summarised)]) <= 2
 
 
-def test_an_accepted_request_ends_the_retries() -> None:
-    manager, _ = managed(0)
-    messages = [TASK, *steps(60)]
-    for window in (50_000, 40_000, 30_000, 20_000, 10_000):
-        manager.prepare(messages)
-        assert manager.handle_error(Refusal(TOO_LONG.format(window + 1, window)))
+@pytest.mark.parametrize("has_usage", [True, False])
+def test_an_accepted_request_ends_the_retries(has_usage: bool) -> None:
+    """So does an answer of a provider that gives no usage records."""
+    manager, _ = managed(50_000, CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=2_000))
+    messages, number = [TASK], 0
+    for _ in range(7):
+        while LENGTH.messages(sent := manager.prepare(messages)) < 0.76 * (manager.budget.hard or 0):
+            messages = [*messages, *read(number, 500, "my_tool")]
+            number += 1
+        count = LENGTH.messages(sent)
+        assert manager.handle_error(Refusal(TOO_LONG.format(count, count - 1)))
         sent = manager.prepare(messages)
-        manager.record_usage({"input_tokens": LENGTH.messages(sent), "output_tokens": 5})
-        messages = [*messages, *steps(20, first=len(messages))]
+        if has_usage:
+            assert manager.record_usage({"input_tokens": LENGTH.messages(sent), "output_tokens": 5})
+
+
+def test_a_refusal_says_how_large_the_prompt_was() -> None:
+    """The window is not taken for smaller than it is said to be, where the estimate did not see all."""
+    manager, _ = managed(200_000, CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=()))))
+    messages = [TASK, *steps(100, name="my_tool")]
+    unseen = 60_000
+    manager.prepare(messages)  # no usage record
+    messages = [*messages, *steps(45, name="my_tool", first=100)]
+    sent = manager.prepare(messages)
+    refused = LENGTH.messages(sent) + unseen
+    assert manager.handle_error(Refusal(TOO_LONG.format(refused, 200_000)))
+    assert manager.budget.hard == 200_000
+    assert LENGTH.messages(manager.prepare(messages)) + unseen <= 200_000
 
 
 # ------------------------------------------------------------------------------------------- summarisers that fail
+
+
+def test_the_prompt_fits_the_window() -> None:
+    sizes: list[int] = []
+
+    def counts(prompt: str) -> str:
+        sizes.append(len(prompt))
+        return "The agent reads files."
+
+    policy = CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=3_000)
+    manager, _ = managed(20_000, policy, summarize=counts)
+    manager.prepare([SYSTEM, *[{**TASK, "content": "Mend the tests. " * 40}, DONE] * 100, *steps(8, name="my_tool")])
+    assert sizes
+    assert max(sizes) <= 17_000
 
 
 def hangs(prompt: str) -> str:

@@ -218,20 +218,20 @@ class ContextManager:
     def record_usage(self, usage: object) -> bool:
         """What the provider has counted: a usage record, a response that has one, or a `Usage`.
 
-        Returns whether it was believed (`UsageAnchor.observe`). It means that the request was accepted.
+        Returns whether it was believed (`UsageAnchor.observe`). It means that the request was accepted. Raises
+        `UsageError` for what is no such record.
         """
         self._refused.clear()
         read = usage if isinstance(usage, Usage) else Usage.from_provider(usage)
         if read is None:
             return False
-        system, tools, _ = self._beside
-        return self._anchor.observe(read, (), system=system, tools=tools, model=self._model, estimate=self._estimate())
+        return self._observe(read)
 
     def handle_error(self, error: object) -> bool:
         """What to do when the provider refuses: `True`: prepare again and retry.
 
-        After an overflow the window is learned (from the error, else nine tenths of what was refused), and the next
-        `prepare` makes the request smaller. A list that the provider calls invalid is repaired, once. Anything else
+        After an overflow the window is learned from the error, and what the provider has counted, if it says so; else
+        it is taken to be nine tenths of what was refused. The next `prepare` makes the request smaller. A list that the provider calls invalid is repaired, once. Anything else
         (rate limits, quotas, ...) is `False`. Raises `ContextOverflowError` if a smaller request was refused again and
         again, or nothing can be made smaller.
         """
@@ -241,6 +241,9 @@ class ContextManager:
             return self._repair()
         if info.retry != "shrink":
             return False
+        if info.input_tokens is not None:  # what the provider has counted, and better than any estimate
+            self._observe(Usage(prompt_tokens=info.input_tokens))
+            estimate = self._used()
         overflow = ContextOverflowError(
             self._model or None, info.context_window or self.budget.context_window, estimate, info.message or ""
         )
@@ -298,8 +301,9 @@ class ContextManager:
         else:
             self._take(messages)
         before = self._used()
+        since, self._asked = self._asked, self._clock()
         if self.policy.auto != "off" and self.budget.known:
-            self._prune()
+            self._prune(cold=self._asked - since > self.policy.cache_ttl)
         level = self._new_level()
         if self.policy.auto == "all":
             yield from self._by_level(level)
@@ -335,7 +339,9 @@ class ContextManager:
         self._ledger.extend(new)
         self._sent += new
         self._fresh += self._ledger.total() - before
-        self._calls += sum(_calls(message) for message in new)
+        self._calls += sum(len(_ids_of_calls(message)) for message in new)
+        if any(_role(message) == "assistant" for message in new):
+            self._refused.clear()  # there was an answer
 
     def _mend(self) -> None:
         """Makes the list one that the provider takes. What was sent is: what came since can touch its last step."""
@@ -367,6 +373,11 @@ class ContextManager:
     def _estimate(self) -> int:
         return self._ledger.total() + self._beside[2]
 
+    def _observe(self, usage: Usage) -> bool:
+        """Takes what the provider has counted for what was sent."""
+        system, tools, _ = self._beside
+        return self._anchor.observe(usage, (), system=system, tools=tools, model=self._model, estimate=self._estimate())
+
     def _used(self) -> int:
         """Tokens of the prompt, as far as they are known."""
         system, tools, _ = self._beside
@@ -374,14 +385,13 @@ class ContextManager:
 
     # ------------------------------------------------------------------------------------------------ the actions
 
-    def _prune(self) -> None:
-        """Old outputs, once there may be enough of them."""
+    def _prune(self, *, cold: bool) -> None:
+        """Old outputs, once there may be enough of them, or the provider's cache has expired."""
         policy, usable = self.policy, self.budget.usable
         if policy.prune_at == "level" and self.budget.level(self._used()) < Level.PRUNE:
             return
-        before, self._asked = self._asked, self._clock()
         prices = policy.prices
-        if prices is not None and self._asked - before > policy.cache_ttl:
+        if prices is not None and cold:
             prices = CachePrices(prices.read, prices.write, prices.horizon, cold=True)
         least = policy.fit.prune.min_batch if usable is None else min(policy.fit.prune.min_batch, usable // 10)
         if self._fresh < least // _BATCHES and prices is policy.prices:
@@ -489,9 +499,12 @@ class ContextManager:
                 break
             work = messages[first + 1 : stop]
             answer = {"role": "assistant", "content": segment_line(messages[first:stop])}
-            if len(work) < 2 or self.counter.message(answer) >= self.counter.messages(work):
+            size = self.counter.messages(work)
+            if len(work) < 2 or self.counter.message(answer) >= size:
                 continue
             answer["content"] += self._stored(work)
+            if self.counter.message(answer) >= size:
+                continue
             new += [*messages[start : first + 1], answer]
             start, count = stop, count + len(work)
         if count:
@@ -503,11 +516,9 @@ class ContextManager:
         """What is before the tail: P3 goes, P2 becomes stubs, whether it pays or not (`priorities`)."""
         used, end = self._used(), self._tail().start
         parts = priorities(self._sent, pins=[text for _, text in self._pins], counter=self.counter)
-        outputs = [part for part in parts if part.place is not None]
-        often = Counter(part.call_id for part in outputs)
-        gone = [
-            part for part in outputs if part.priority is Priority.P3 and part.index < end and often[part.call_id] == 1
-        ]
+        outputs = [part for part in parts if part.place is not None and part.index < end]
+        often = Counter(call_id for message in self._sent for call_id in _ids_of_calls(message))
+        gone = [part for part in outputs if part.priority is Priority.P3 and often[part.call_id] == 1]
         ids = {part.call_id for part in gone if part.call_id}
         if ids:
             self._stored([self._sent[index] for index in sorted({part.index for part in gone})])
@@ -556,11 +567,13 @@ class ContextManager:
     # ------------------------------------------------------------------------------------------------------ helpers
 
     def _arguments(self, ask: _Ask) -> dict[str, Any]:
+        usable = self.budget.usable  # the summariser is taken to be a model with the same window
         return {
             "messages": ask.messages,
             "summarize": self._summarize,
             "structured": self.policy.use_structured_summaries,
             "target_tokens": ask.target_tokens,
+            "max_tokens": None if usable is None else max(usable / max(self._anchor.slope(self._model), 1), 1),
             "timeout": self.policy.summarize_timeout,
             "counter": self.counter,
         }
@@ -627,13 +640,14 @@ def _role(message: Any) -> str:
     return str(_field(message, "role"))
 
 
-def _calls(message: Any) -> int:
-    """How many tools a message calls."""
+def _ids_of_calls(message: Any) -> list[str]:
+    """The ids of the calls in a message; an empty text for none."""
     if _role(message) != "assistant":
-        return 0
+        return []
     content = _field(message, "content")
     parts = content if isinstance(content, (list, tuple)) else ()
-    return len(_field(message, "tool_calls") or [part for part in parts if _field(part, "type") == "tool_use"])
+    calls = [*(_field(message, "tool_calls") or ()), *(part for part in parts if _field(part, "type") == "tool_use")]
+    return [str(_field(call, "id") or "") for call in calls]
 
 
 def _field(value: Any, name: str) -> Any:
