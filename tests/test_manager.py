@@ -370,9 +370,10 @@ def test_auto_bounds_what_is_done(auto: Any) -> None:
     assert validate(sent) == []
 
 
-def test_pins_and_state_are_in_every_summary() -> None:
+def test_pins_and_state_are_in_every_summary(tmp_path: Path) -> None:
     phases = iter(["phase 1", "phase 2"])
-    manager, _ = managed(400_000, CompactionPolicy(tail_tokens=2_000), state=lambda: next(phases))
+    store = OutputStore(tmp_path / "outputs")
+    manager, _ = managed(400_000, CompactionPolicy(tail_tokens=2_000), state=lambda: next(phases), store=store)
     manager.pin("Never touch vendor/.", kind="instruction")
     manager.pin("Never touch vendor/.", kind="instruction")
     manager.request_compaction()
@@ -381,8 +382,10 @@ def test_pins_and_state_are_in_every_summary() -> None:
     assert "phase 1" in text
     manager.request_compaction()
     text = json.dumps(manager.prepare([TASK, *steps(60, 300)]))
-    assert "Never touch vendor/." in text
+    assert text.count("Never touch vendor/.") == 1
     assert "phase 2" in text
+    assert "phase 1" not in text  # it is over
+    assert text.count("saved as") == 1
     with pytest.raises(ValueError, match="text: expected something to keep"):
         manager.pin("  ")
 

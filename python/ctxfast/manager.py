@@ -31,7 +31,7 @@ from ctxfast.models import ModelInfo, model_info
 from ctxfast.policy import SupportsSave
 from ctxfast.reasons import CompactReason
 from ctxfast.retention import Priority, priorities
-from ctxfast.summary import asummarise, finished_segments, insert_summary, segment_line, summarise
+from ctxfast.summary import asummarise, find_summary, finished_segments, insert_summary, segment_line, summarise
 from ctxfast.usage import Usage
 
 __all__ = ["ContextManager", "Prepared"]
@@ -459,7 +459,7 @@ class ContextManager:
         source = before[front : tail.start]
         if len(source) <= len(tail.pinned):
             return
-        summary = yield _Ask(source, self.policy.summary_tokens)
+        summary = yield _Ask(_without_appendix(source, self._form), self.policy.summary_tokens)
         text = summary.text + self._pinned() + self._stored(source)
         new = insert_summary(tail.messages, front, text, self._form)
         if self.counter.messages(new) >= self._ledger.total():
@@ -586,14 +586,14 @@ class ContextManager:
         pins = [f"- {text} ({kind})" for kind, text in self._pins]
         if self._state is not None:
             pins.append(f"- {self._state()} (state)")
-        return "\n\nPinned:\n" + "\n".join(pins) if pins else ""
+        return _PINNED + "\n".join(pins) if pins else ""
 
     def _stored(self, messages: Sequence[Any]) -> str:
         """Where the messages are that are gone."""
         if self._store is None:
             return ""
         stored = self._store.save(output_json(list(messages)))
-        return "" if stored is None else f"\n\n[The messages are saved as {stored}]"
+        return "" if stored is None else f"{_SAVED}{stored}]"
 
     def _tell(self, event_class: Any, /, used: int | None = None, **fields: Any) -> None:
         used = self._used() if used is None else used
@@ -630,6 +630,21 @@ class ContextManager:
         self._adopt(list(state["sent"]))
         self._seen = list(state["seen"])
         self._checked, self._changed = int(state["checked"]), False
+
+
+_PINNED = "\n\nPinned:\n"
+_SAVED = "\n\n[The messages are saved as "
+
+
+def _without_appendix(messages: Sequence[Any], form: Literal["auto", "openai", "anthropic"]) -> Sequence[Any]:
+    """The messages; in a summary among them without what was put behind it, which the next one gets anew."""
+    found = find_summary(messages)
+    if found is None:
+        return messages
+    text = found.text
+    for mark in (_SAVED, _PINNED):  # from the end
+        text = text.rpartition(mark)[0] or text
+    return messages if text == found.text else insert_summary(messages, found.index, text, form)
 
 
 _LOUD = (events.Emergency, events.CannotFit, events.NoProgress, events.LearnedWindow)
