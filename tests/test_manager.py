@@ -350,6 +350,42 @@ def test_a_compaction_can_be_asked_for() -> None:
     assert heard.last(events.Summarised).reason is CompactReason.RETRY
 
 
+@pytest.mark.parametrize("compact_at", [None, 0.8])
+def test_refills_are_told_of_and_end(compact_at: float | None) -> None:
+    """Each step fills what the last compaction has freed."""
+    never = FitPolicy(PrunePolicy(only_tools=()))
+    prompts: list[str] = []
+
+    def counts(prompt: str) -> str:
+        prompts.append(prompt)
+        return "The agent reads files."
+
+    policy = CompactionPolicy(fit=never, tail_tokens=300, compact_at=compact_at, use_structured_summaries=False)
+    manager, heard = managed(20_000, policy, summarize=counts)
+    messages = [SYSTEM, TASK]
+    for number in range(12):
+        for small in range(2):
+            messages += read(100 * number + small, 1_000, "my_tool")
+        messages += read(number, 15_500, "my_tool")
+        assert LENGTH.messages(manager.prepare(messages)) <= 17_000
+    assert heard.names.count("NoProgress") == 1
+    assert len(prompts) <= 4
+    *largest, beside = heard.last(events.NoProgress).largest
+    assert len(largest) == 3
+    assert largest == sorted(largest, key=lambda item: -item[1])
+    assert largest[0][1] > 15_000
+    assert beside == ("what stands beside the messages (system, tools, unseen)", 0)
+    manager.request_compaction()  # who asks is served
+    manager.prepare(messages)
+    assert heard.last(events.Summarised).reason is CompactReason.PROACTIVE
+    done = heard.names.count("Summarised")
+    for number in range(20, 120):
+        messages += read(number, 800, "my_tool")
+        manager.prepare(messages)
+    assert heard.names.count("Summarised") > done
+    assert heard.names.count("NoProgress") == 1
+
+
 def test_after_so_many_calls() -> None:
     manager, heard = managed(400_000, CompactionPolicy(trigger_tool_calls=20, tail_tokens=2_000))
     for count in range(1, 45):
@@ -696,6 +732,39 @@ def test_state_goes_on_elsewhere() -> None:
     assert one.room() == other.room()
     with pytest.raises(ValueError, match="version: expected 1"):
         other.restore({"version": 2})
+
+
+def test_state_has_all_that_is_under_way() -> None:
+    """Between a request and its usage record, before a compaction that was asked for, after a refusal."""
+    tools = [{"name": "read_file", "description": "x" * 3_000, "input_schema": {"type": "object"}}]
+
+    def copy(manager: ContextManager) -> ContextManager:
+        other, _ = managed(100_000, CompactionPolicy(tail_tokens=2_000))
+        other.restore(json.loads(json.dumps(manager.state())))
+        assert other.state() == manager.state()
+        return other
+
+    manager, _ = managed(100_000, CompactionPolicy(tail_tokens=2_000))
+    messages = [SYSTEM, TASK, *steps(30)]
+    manager.prepare(messages, system="s" * 500, tools=tools)
+    for one in (other := copy(manager), manager):
+        one.record_usage({"input_tokens": 40_000, "output_tokens": 5})
+    assert manager.room() == other.room()
+    manager.request_compaction()
+    assert copy(manager).prepare(messages, system="s" * 500, tools=tools) == manager.prepare(
+        messages, system="s" * 500, tools=tools
+    )
+    assert manager.handle_error(Refusal("Input is too long for requested model."))
+    other = copy(manager)
+    for one in (manager, other):
+        with pytest.raises(ContextOverflowError):
+            one.handle_error(Refusal("Input is too long for requested model."))
+    before = other.state()
+    with pytest.raises((TypeError, ValueError)):
+        other.restore({**before, "pins": 5})
+    with pytest.raises(MessageTypeError):
+        other.restore({**before, "sent": [5]})
+    assert other.state() == before
 
 
 def test_system_and_tools_count() -> None:

@@ -113,9 +113,10 @@ class LearnedWindow(Event):
 
 @dataclass(frozen=True)
 class NoProgress(Event):
-    """Compacting again and again does not help: the largest things that stay."""
+    """Compacting again and again does not help: it was needed again at once, three times in a row."""
 
     largest: tuple[tuple[str, int], ...]
+    """The three largest messages, the largest first, and then what stands beside the messages; with their tokens."""
 
 
 @dataclass(frozen=True)

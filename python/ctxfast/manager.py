@@ -43,7 +43,9 @@ _log.addHandler(logging.NullHandler())  # a library says nothing where nobody li
 
 _HYSTERESIS = 5  # points of per cent below a level at which it is left again
 _MOST_REFUSALS = 4  # of one request, until it is given up
-_THRASH = 3  # compactions in a row that did not help
+_THRASH = 3  # compactions in a row that were needed again at once
+_SOON = 3  # requests after a compaction in which that is at once
+_PAUSE = 20  # requests after which a compaction is tried again
 _BATCHES = 4  # parts of the least batch that must have come before pruning is tried again
 
 
@@ -161,7 +163,8 @@ class ContextManager:
         self._calls = 0  # tool calls since the last compaction
         self._requested: CompactReason | None = None
         self._refused: list[int] = []  # tokens of a request that was refused, and of what was made of it
-        self._vain = 0  # compactions in a row that did not help
+        self._vain = 0  # compactions in a row that were needed again at once
+        self._since = _SOON + 1  # requests with something new since the last compaction
         self._events: list[events.Event] = []
 
     @classmethod
@@ -294,8 +297,7 @@ class ContextManager:
         self._events = []
         known_system, known_tools, _ = self._beside
         if system is not known_system or tools is not known_tools:
-            body = {"messages": [], "system": system, "tools": tools}
-            self._beside = (system, tools, self.counter.request(body))
+            self._beside = self._read_beside(system, tools)
         if messages is None:
             self._mend()
         else:
@@ -321,6 +323,7 @@ class ContextManager:
         known = next((one for one in (self._seen, self._sent) if one and given[: len(one)] == one), None)
         if known is None:  # another conversation, or an edited one
             self._seen, self._calls, self._fresh = [], 0, 0
+            self._vain, self._since = 0, _SOON + 1
             self._adopt([])
         sent, self._sent = self._sent, list(self._sent)
         try:
@@ -347,6 +350,7 @@ class ContextManager:
         """Makes the list one that the provider takes. What was sent is: what came since can touch its last step."""
         if self._checked == len(self._sent):
             return
+        self._since += 1
         last = next((at for at in range(self._checked - 1, -1, -1) if _role(self._sent[at]) == "assistant"), 0)
         faults = {fault.code for fault in validate(self._sent[last:], self._form, self._provider)}
         if faults - {"first_not_user", "no_user_message"} or not last:
@@ -366,9 +370,15 @@ class ContextManager:
 
     def _adopt(self, messages: list[Any]) -> None:
         """Goes on with another list."""
+        self._ledger.resync(messages)
         self._changed = self._changed or bool(self._checked)
         self._sent, self._checked = messages, len(messages)
-        self._ledger.resync(messages)
+
+    def _read_beside(self, system: object, tools: Any) -> tuple[object, Any, int]:
+        """System and tools with their tokens."""
+        if system is None and tools is None:
+            return None, None, 0
+        return system, tools, self.counter.request({"messages": [], "system": system, "tools": tools})
 
     def _estimate(self) -> int:
         return self._ledger.total() + self._beside[2]
@@ -451,8 +461,9 @@ class ContextManager:
 
     def _compact(self, reason: CompactReason) -> Generator[_Ask | None, Any, None]:
         """All but the system messages, the task, the pins and the newest messages becomes a summary."""
-        if self._vain >= _THRASH:
-            return  # it has not helped: what is left is to fit
+        if self._requested is None and not self._may_help():
+            return  # what is left is to fit
+        self._since = self._calls = 0
         used, before = self._used(), self._sent
         tail = self._tail()
         front = len(tail.messages) - (len(before) - tail.start) - len(tail.pinned)
@@ -463,30 +474,29 @@ class ContextManager:
         text = summary.text + self._pinned() + self._stored(source)
         new = insert_summary(tail.messages, front, text, self._form)
         if self.counter.messages(new) >= self._ledger.total():
-            self._no_progress()
             return
         self._adopt(new)
-        self._calls = 0
         after = self._used()
         self._tell(events.Summarised, used=used, reason=reason, kind=summary.kind, messages=len(source), after=after)
-        if self.budget.level(after) >= Level.URGENT:
-            self._no_progress()
-        else:
-            self._vain = 0
 
     def _tail(self) -> Any:
         """The newest messages, which stay word for word."""
         budget = self.policy.tail_tokens or self.budget.fresh_tail
         return select_fresh_tail(self._sent, budget, counter=self.counter)
 
-    def _no_progress(self) -> None:
-        self._vain += 1
-        if self._vain >= _THRASH:
-            sizes = [(f"messages[{at}] ({_role(one)})", self.counter.message(one)) for at, one in enumerate(self._sent)]
-            unseen = self._used() - self._ledger.total()
-            sizes.append(("what stands beside the messages (system, tools, unseen)", unseen))
-            largest = sorted(sizes, key=lambda item: -item[1])[:3]
-            self._tell(events.NoProgress, largest=tuple(largest))
+    def _may_help(self) -> bool:
+        """Whether a compaction is worth another one: not if the last three were each needed again at once."""
+        if self._vain >= _THRASH and self._since <= _PAUSE:
+            return False
+        self._vain = self._vain + 1 if self._since <= _SOON else 0
+        if self._vain < _THRASH:
+            return True
+        sizes = [(f"messages[{at}] ({_role(one)})", self.counter.message(one)) for at, one in enumerate(self._sent)]
+        largest = sorted(sizes, key=lambda item: -item[1])[:3]
+        beside = max(self._used() - self._ledger.total(), 0)
+        largest.append(("what stands beside the messages (system, tools, unseen)", beside))
+        self._tell(events.NoProgress, largest=tuple(largest))
+        return False
 
     def _summarise_segments(self) -> None:
         """Finished tasks that began before the tail: the user's words stay, and the answer is a few lines."""
@@ -604,7 +614,8 @@ class ContextManager:
             self._on_event(event)
 
     def state(self) -> dict[str, Any]:
-        """Everything but budget, policy, counter and functions as plain data, fit for JSON where the messages are."""
+        """Everything but policy, counter and functions as plain data, fit for JSON where messages and tools are."""
+        system, tools, _ = self._beside
         return {
             "version": 1,
             "seen": list(self._seen),
@@ -614,6 +625,12 @@ class ContextManager:
             "checked": self._checked,
             "fresh": self._fresh,
             "calls": self._calls,
+            "since": self._since,
+            "vain": self._vain,
+            "refused": list(self._refused),
+            "requested": None if self._requested is None else str(self._requested),
+            "system": system,
+            "tools": tools,
             "anchor": self._anchor.to_dict(),
             "budget": self.budget.to_dict(),
         }
@@ -622,16 +639,23 @@ class ContextManager:
         """Goes on from what `state` gave. Raises `TypeError`, `KeyError` or `ValueError` for anything else."""
         if state.get("version") != 1:
             raise ValueError(f"version: expected 1, got {state.get('version')!r}")
-        self.budget = ContextBudget.from_dict(state["budget"])
-        self._anchor = UsageAnchor.from_dict(state["anchor"], self.counter)
-        self._pins = [(kind, text) for kind, text in state["pins"]]
-        self._level = Level(state["level"])
-        self._fresh, self._calls = int(state["fresh"]), int(state["calls"])
-        self._adopt(list(state["sent"]))
-        self._seen = list(state["seen"])
-        self._checked, self._changed = int(state["checked"]), False
+        budget, anchor = ContextBudget.from_dict(state["budget"]), UsageAnchor.from_dict(state["anchor"], self.counter)
+        seen, sent, level = list(state["seen"]), list(state["sent"]), Level(state["level"])
+        pins = [(str(kind), str(text)) for kind, text in state["pins"]]
+        refused = [int(tokens) for tokens in state["refused"]]
+        checked, fresh, calls, since, vain = (int(state[name]) for name in _COUNTS)
+        requested = None if state["requested"] is None else CompactReason(state["requested"])
+        beside = self._read_beside(state["system"], state["tools"])
+        ledger = TokenLedger(self.counter)
+        ledger.extend(sent)
+        self._sent, self._ledger = sent, ledger  # from here on nothing can fail
+        self.budget, self._anchor, self._beside = budget, anchor, beside
+        self._seen, self._level, self._pins, self._refused, self._requested = seen, level, pins, refused, requested
+        self._checked, self._fresh, self._calls, self._since, self._vain = checked, fresh, calls, since, vain
+        self._changed = False
 
 
+_COUNTS = ("checked", "fresh", "calls", "since", "vain")
 _PINNED = "\n\nPinned:\n"
 _SAVED = "\n\n[The messages are saved as "
 
