@@ -694,6 +694,18 @@ def test_what_is_appended_is_repaired_too() -> None:
     assert manager.last_report.changed == (later[: len(sent)] != sent)
 
 
+def test_a_response_in_several_messages_is_repaired_as_one() -> None:
+    """The first of its calls never gets a result, which shows only when the conversation goes on."""
+    manager, _ = managed(100_000)
+    messages = [TASK, *steps(1), read(7, 5)[0]]
+    for new in (steps(1, 5, 8), steps(1, 5, 9)):
+        manager.prepare(messages)
+        messages = [*messages, *new]
+    sent = manager.prepare(messages)
+    assert validate(sent) == []
+    assert not pairing(sent).unanswered
+
+
 def test_a_list_that_cannot_be_read_changes_nothing() -> None:
     manager, _ = managed(100_000)
     bad: Any = 5

@@ -352,6 +352,8 @@ class ContextManager:
             return
         self._since += 1
         last = next((at for at in range(self._checked - 1, -1, -1) if _role(self._sent[at]) == "assistant"), 0)
+        while last and _role(self._sent[last - 1]) == "assistant":
+            last -= 1  # one response in several messages
         faults = {fault.code for fault in validate(self._sent[last:], self._form, self._provider)}
         if faults - {"first_not_user", "no_user_message"} or not last:
             self._repair()
