@@ -551,10 +551,15 @@ class ContextManager:
             self._tell(events.Pruned, report=pruned.report)
 
     def _fit(self) -> None:
-        """Whatever must go so that the request is accepted."""
-        used = self._used()
-        if not self.budget.is_over(used):
-            return
+        """Whatever must go so that the request is accepted.
+
+        The anchor can expect more of the shorter list than `fit_messages` took it to have; then more has to go.
+        """
+        while self.budget.is_over(used := self._used()):
+            self._fit_once(used)
+
+    def _fit_once(self, used: int) -> None:
+        before = self._ledger.total()
         system, tools, _ = self._beside
         try:
             fitted = fit_messages(
@@ -575,6 +580,12 @@ class ContextManager:
             raise
         self._adopt(fitted.messages)
         self._tell(events.Fitted, used=used, report=fitted.report)
+        if self._ledger.total() >= before:  # nothing has gone: there is nothing more to try
+            sizes = [(self.counter.message(one), at) for at, one in enumerate(self._sent)]
+            size, at = max(sizes, default=(0, 0))
+            error = CannotFitError(self.budget.usable, 0, used, f"messages[{at}]: {size:,} tokens")
+            self._tell(events.CannotFit, error=error)
+            raise error
 
     # ------------------------------------------------------------------------------------------------------ helpers
 
