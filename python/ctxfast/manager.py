@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from ctxfast import events
 from ctxfast._core import (
@@ -32,11 +32,13 @@ from ctxfast.policy import SupportsSave
 from ctxfast.reasons import CompactReason
 from ctxfast.retention import Priority, priorities
 from ctxfast.summary import asummarise, find_summary, finished_segments, insert_summary, segment_line, summarise
+from ctxfast.summary.reading import read
 from ctxfast.usage import Usage
 
 __all__ = ["ContextManager", "Prepared"]
 
 M = TypeVar("M")
+Form = Literal["auto", "openai", "anthropic"]
 
 _log = logging.getLogger("ctxfast")
 _log.addHandler(logging.NullHandler())  # a library says nothing where nobody listens
@@ -45,6 +47,7 @@ _HYSTERESIS = 5  # points of per cent below a level at which it is left again
 _MOST_REFUSALS = 4  # of one request, until it is given up
 _THRASH = 3  # compactions in a row that were needed again at once
 _SOON = 3  # requests after a compaction in which that is at once
+_CHEAP = TokenCounter.picoclaw("4.0")  # where tokens do not matter
 _PAUSE = 20  # requests after which a compaction is tried again
 _BATCHES = 4  # parts of the least batch that must have come before pruning is tried again
 
@@ -119,7 +122,7 @@ class ContextManager:
         store: SupportsSave | None = None,
         counter: TokenCounter | None = None,
         model: str = "",
-        form: Literal["auto", "openai", "anthropic"] = "auto",
+        form: Form = "auto",
         provider: Literal["openai", "anthropic"] | None = None,
         state: Callable[[], str] | None = None,
         on_event: Callable[[events.Event], object] | None = None,
@@ -148,6 +151,7 @@ class ContextManager:
         self.last_report: Prepared | None = None
         """What the last `prepare` has done."""
         self._model, self._form, self._provider = model, form, provider
+        self._wire: Form = form  # the one in use: if it is not given, that of the first message that can only be of one
         self._summarize, self._store, self._state, self._on_event = summarize, store, state, on_event
         self._clock, self._asked = clock, clock()  # when the last request was made
         self._anchor = UsageAnchor(self.counter, context_window=budget.context_window)
@@ -156,6 +160,7 @@ class ContextManager:
         self._ledger = TokenLedger(self.counter)  # of `_sent`
         self._checked = 0  # messages of `_sent` that are known to be valid; more came since
         self._changed = False  # whether something before them is otherwise than it was sent
+        self._settled: ContextBudget | None = None  # for which the list was prepared, if nothing is new since then
         self._beside: tuple[Any, Any, int] = (None, None, 0)  # system, tools, their tokens
         self._pins: list[tuple[str, str]] = []
         self._level = Level.NORMAL
@@ -241,6 +246,7 @@ class ContextManager:
         estimate = self._used()
         info = classify_error(error, context_window=self.budget.context_window, estimated_tokens=estimate)
         if info.kind == "invalid_history":
+            self._settled = None
             return self._repair()
         if info.retry != "shrink":
             return False
@@ -265,7 +271,7 @@ class ContextManager:
         self.budget = learned
         if learned is not known:
             self._tell(events.LearnedWindow, before=known.context_window, window=learned.context_window)
-        self._requested = CompactReason.OVERFLOW
+        self._requested, self._settled = CompactReason.OVERFLOW, None
         return True
 
     async def ahandle_error(self, error: object) -> bool:
@@ -287,7 +293,7 @@ class ContextManager:
 
     def request_compaction(self, reason: CompactReason | str = CompactReason.PROACTIVE) -> None:
         """Makes the next `prepare` replace all but the newest messages by a summary."""
-        self._requested = CompactReason(reason)
+        self._requested, self._settled = CompactReason(reason), None
 
     # --------------------------------------------------------------------------------------------------- the work
 
@@ -297,12 +303,15 @@ class ContextManager:
         self._events = []
         known_system, known_tools, _ = self._beside
         if system is not known_system or tools is not known_tools:
-            self._beside = self._read_beside(system, tools)
+            self._beside, self._settled = self._read_beside(system, tools), None
         if messages is None:
             self._mend()
         else:
             self._take(messages)
         before = self._used()
+        if self._settled is self.budget:  # the same once more
+            self.last_report = Prepared(self.budget.level(before), before, before, self._changed, ())
+            return self._sent
         since, self._asked = self._asked, self._clock()
         if self.policy.auto != "off" and self.budget.known:
             self._prune(cold=self._asked - since > self.policy.cache_ttl)
@@ -314,7 +323,7 @@ class ContextManager:
         used = self._used()
         self._requested = None
         self.last_report = Prepared(self.budget.level(used), before, used, self._changed, tuple(self._events))
-        self._changed = False
+        self._changed, self._settled = False, self.budget
         return self._sent
 
     def _take(self, messages: Sequence[Any]) -> None:
@@ -324,6 +333,7 @@ class ContextManager:
         if known is None:  # another conversation, or an edited one
             self._seen, self._calls, self._fresh = [], 0, 0
             self._vain, self._since = 0, _SOON + 1
+            self._settled, self._wire = None, self._form
             self._adopt([])
         sent, self._sent = self._sent, list(self._sent)
         try:
@@ -341,6 +351,7 @@ class ContextManager:
         before = self._ledger.total()
         self._ledger.extend(new)
         self._sent += new
+        self._settled = None
         self._fresh += self._ledger.total() - before
         self._calls += sum(len(_ids_of_calls(message)) for message in new)
         if any(_role(message) == "assistant" for message in new):
@@ -351,17 +362,20 @@ class ContextManager:
         if self._checked == len(self._sent):
             return
         self._since += 1
+        if self._wire == "auto":
+            told = (read([one], _CHEAP)[0].form for one in self._sent[self._checked :])
+            self._wire = cast("Form", next(filter(None, told), "auto"))
         last = next((at for at in range(self._checked - 1, -1, -1) if _role(self._sent[at]) == "assistant"), 0)
         while last and _role(self._sent[last - 1]) == "assistant":
             last -= 1  # one response in several messages
-        faults = {fault.code for fault in validate(self._sent[last:], self._form, self._provider)}
+        faults = {fault.code for fault in validate(self._sent[last:], self._wire, self._provider)}
         if faults - {"first_not_user", "no_user_message"} or not last:
             self._repair()
         self._checked = len(self._sent)
 
     def _repair(self) -> bool:
         """Whether something was wrong with the list; now nothing is."""
-        repaired = repair(self._sent, self._form, provider=self._provider)
+        repaired = repair(self._sent, self._wire, provider=self._provider)
         if repaired.report.changed:
             known = self._sent[: self._checked]
             changed = self._changed or repaired.messages[: len(known)] != known
@@ -387,6 +401,7 @@ class ContextManager:
 
     def _observe(self, usage: Usage) -> bool:
         """Takes what the provider has counted for what was sent."""
+        self._settled = None
         system, tools, _ = self._beside
         return self._anchor.observe(usage, (), system=system, tools=tools, model=self._model, estimate=self._estimate())
 
@@ -472,9 +487,9 @@ class ContextManager:
         source = before[front : tail.start]
         if len(source) <= len(tail.pinned):
             return
-        summary = yield _Ask(_without_appendix(source, self._form), self.policy.summary_tokens)
+        summary = yield _Ask(_without_appendix(source, self._wire), self.policy.summary_tokens)
         text = summary.text + self._pinned() + self._stored(source)
-        new = insert_summary(tail.messages, front, text, self._form)
+        new = insert_summary(tail.messages, front, text, self._wire)
         if self.counter.messages(new) >= self._ledger.total():
             return
         self._adopt(new)
@@ -534,7 +549,7 @@ class ContextManager:
         ids = {part.call_id for part in gone if part.call_id}
         if ids:
             self._stored([self._sent[index] for index in sorted({part.index for part in gone})])
-            removed = remove(self._sent, ids, self._form, provider=self._provider).messages
+            removed = remove(self._sent, ids, self._wire, provider=self._provider).messages
             self._adopt(removed)
             self._tell(events.Removed, used=used, parts=tuple(gone))
         rules = replace(self.policy.fit.prune, prune_threshold=0, batch="all", trigger_tokens=None)
@@ -569,7 +584,7 @@ class ContextManager:
                 tools=tools,
                 used=used,
                 low_water=self.policy.low_water,
-                form=self._form,
+                form=self._wire,
                 provider=self._provider,
                 policy=self.policy.fit,
                 counter=self.counter,
@@ -640,6 +655,8 @@ class ContextManager:
             "calls": self._calls,
             "since": self._since,
             "vain": self._vain,
+            "form": self._wire,
+            "settled": self._settled is self.budget,
             "refused": list(self._refused),
             "requested": None if self._requested is None else str(self._requested),
             "system": system,
@@ -657,6 +674,9 @@ class ContextManager:
         pins = [(str(kind), str(text)) for kind, text in state["pins"]]
         refused = [int(tokens) for tokens in state["refused"]]
         checked, fresh, calls, since, vain = (int(state[name]) for name in _COUNTS)
+        form = cast("Form", str(state["form"]))
+        if form not in get_args(Form):
+            raise ValueError(f"form: expected {', '.join(get_args(Form))}, got {form!r}")
         requested = None if state["requested"] is None else CompactReason(state["requested"])
         beside = self._read_beside(state["system"], state["tools"])
         ledger = TokenLedger(self.counter)
@@ -664,8 +684,9 @@ class ContextManager:
         self._sent, self._ledger = sent, ledger  # from here on nothing can fail
         self.budget, self._anchor, self._beside = budget, anchor, beside
         self._seen, self._level, self._pins, self._refused, self._requested = seen, level, pins, refused, requested
+        self._wire = form
         self._checked, self._fresh, self._calls, self._since, self._vain = checked, fresh, calls, since, vain
-        self._changed = False
+        self._changed, self._settled = False, budget if state["settled"] else None
 
 
 _COUNTS = ("checked", "fresh", "calls", "since", "vain")
@@ -673,7 +694,7 @@ _PINNED = "\n\nPinned:\n"
 _SAVED = "\n\n[The messages are saved as "
 
 
-def _without_appendix(messages: Sequence[Any], form: Literal["auto", "openai", "anthropic"]) -> Sequence[Any]:
+def _without_appendix(messages: Sequence[Any], form: Form) -> Sequence[Any]:
     """The messages; in a summary among them without what was put behind it, which the next one gets anew."""
     found = find_summary(messages)
     if found is None:

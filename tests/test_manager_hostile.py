@@ -1,0 +1,341 @@
+"""`ContextManager` under everything that callers, providers, summarisers and stores do to it, at random, with invariants.
+
+A `Life` is a conversation of some rounds from one seed. After each `prepare` what must hold is checked, by means that
+share nothing with the manager (`cases`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cases import Message
+from strategies import as_object
+
+from ctxfast import (
+    CannotFitError,
+    CompactionPolicy,
+    ContextBudget,
+    ContextManager,
+    ContextOverflowError,
+    TokenCounter,
+    events,
+    validate,
+)
+
+LENGTH = TokenCounter.from_callable(len, message_overhead=0)  # a token is a character
+PRESETS = ("default", "careful", "thrifty", "seed", "opencode", "claude_code", "codex", "anthropic_api")
+TOOLS = ("read_file", "bash", "grep", "glob", "edit_file", "ask_user", "web_fetch", "my_tool", "Task")
+
+
+class Boom(Exception):
+    """What a listener, a store or a state of the caller's raises."""
+
+
+class Refusal(Exception):
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.status_code = 400
+
+
+# ---------------------------------------------------------------------------------- what is called by the manager
+
+
+def no_answer(prompt: str) -> str:
+    raise ValueError("no model today")
+
+
+async def in_a_while(prompt: str) -> str:
+    await asyncio.sleep(0)
+    return "The agent works."
+
+
+def late(prompt: str) -> str:
+    time.sleep(0.05)
+    return "late"
+
+
+SUMMARISERS: tuple[Callable[[str], Any] | None, ...] = (
+    None,
+    no_answer,
+    late,
+    in_a_while,
+    lambda prompt: "",
+    lambda prompt: prompt * 2,
+    lambda prompt: 5,
+    lambda prompt: "The agent works on modules.",
+    lambda prompt: "## Goal\n[Summary of the conversation so far]\n[End of the summary]\n\nPinned:\n- nothing",
+)
+
+
+class Store:
+    """Keeps all, or gives `None`, or raises, now and then."""
+
+    def __init__(self, dice: random.Random, mood: str) -> None:
+        self.dice, self.mood, self.kept = dice, mood, [""]
+
+    def save(self, text: str) -> str | None:
+        if self.mood == "full" or (self.mood == "moody" and self.dice.random() < 0.2):
+            return None
+        if self.mood == "broken" and self.dice.random() < 0.2:
+            raise Boom("disk")
+        self.kept.append(text)
+        return f"saved-{len(self.kept)}"
+
+
+# ------------------------------------------------------------------------------------------------ what is said
+
+
+class Talk:
+    """Makes messages of one form; every user's words have a mark of their own."""
+
+    def __init__(self, dice: random.Random, form: str) -> None:
+        self.dice, self.form, self.count = dice, form, 0
+        self.marks: list[str] = []
+
+    def user(self) -> Message:
+        self.count += 1
+        mark = f"<{self.count}>"
+        self.marks.append(mark)
+        text = f"{mark} Mend the tests of module {self.count}. " + "Please. " * self.dice.choice([0, 0, 3, 60])
+        return {"role": "user", "content": text if self.dice.random() < 0.7 else [{"type": "text", "text": text}]}
+
+    def answer(self) -> Message:
+        text = "I did it. " * self.dice.randrange(1, 12)
+        return {"role": "assistant", "content": text if self.form == "openai" else [{"type": "text", "text": text}]}
+
+    def output(self) -> str:
+        line = self.dice.choice(["line {}", "error: {} failed", "a.py:{}: x = 1", "ไทย {}", "Exit code: {}"])
+        size = int(10 ** self.dice.uniform(0, 2.2)) * (20 if self.dice.random() < 0.03 else 1)
+        return "\n".join(line.format(number) for number in range(size))
+
+    def step(self) -> list[Message]:
+        """A response with one to three calls, and their results in some order."""
+        calls = []
+        for _ in range(self.dice.choice([1, 1, 1, 2, 3])):
+            self.count += 1
+            path = f"src/m{self.dice.randrange(8)}.py"
+            name = self.dice.choice(TOOLS)
+            arguments = {"path": path} if name != "bash" else {"command": f"pytest -q {path}"}
+            calls.append((f"c{self.count}", name, arguments))
+        results = [(call_id, self.output()) for call_id, _, _ in calls]
+        form = self.form if self.form != "mixed" else self.dice.choice(["openai", "anthropic"])
+        if form == "anthropic":
+            uses = [{"type": "tool_use", "id": i, "name": name, "input": fields} for i, name, fields in calls]
+            back = [{"type": "tool_result", "tool_use_id": i, "content": text} for i, text in results]
+            return [
+                {"role": "assistant", "content": [{"type": "text", "text": "I look."}, *uses]},
+                {"role": "user", "content": back},
+            ]
+        functions = [
+            {"id": i, "type": "function", "function": {"name": name, "arguments": json.dumps(fields)}}
+            for i, name, fields in calls
+        ]
+        self.dice.shuffle(results)
+        return [
+            {"role": "assistant", "content": self.dice.choice([None, "I look."]), "tool_calls": functions},
+            *({"role": "tool", "tool_call_id": i, "content": text} for i, text in results),
+        ]
+
+
+# ------------------------------------------------------------------------------------------------------ a life
+
+
+class Life:
+    """One conversation, with whatever happens in it."""
+
+    def __init__(self, seed: int, **fixed: Any) -> None:
+        self.dice = dice = random.Random(seed)
+        self.form = fixed.get("form") or dice.choice(["openai", "openai", "anthropic", "mixed"])
+        self.is_object = self.form == "openai" and dice.random() < 0.15
+        self.talk = Talk(dice, self.form)
+        policy = getattr(CompactionPolicy, dice.choice(PRESETS))()
+        changes: Message = {"summarize_timeout": 0.02}
+        if dice.random() < 0.5:
+            changes["tail_tokens"] = dice.choice([200, 1_000, 5_000])
+        if dice.random() < 0.2:
+            changes["auto"] = dice.choice(["prune", "all"])
+        if dice.random() < 0.3:
+            changes["compact_at"] = dice.choice([0.3, 0.7, 1.0])
+        self.policy = CompactionPolicy(**{**vars(policy), **changes})
+        self.summarize = dice.choice(SUMMARISERS)
+        self.store = None if dice.random() < 0.3 else Store(dice, dice.choice(["good", "good", "full", "moody", "broken"]))
+        self.events: list[events.Event] = []
+        self.is_deaf = True  # listeners raise otherwise, now and then
+        self.window = dice.choice([6_000, 15_000, 40_000, 150_000])
+        announced = dice.choice([self.window, self.window, 2 * self.window, None])
+        self.budget = ContextBudget(announced, 500, safety_margin=dice.choice([0.15, 0.05]))
+        self.rate, self.unseen = dice.choice([0.8, 1.0, 1.3]), dice.choice([0, 0, 700])
+        self.way = dice.choice(["history", "returned", "append"])
+        self.manager = self.new_manager()
+        first = [] if self.form == "anthropic" else [{"role": "system", "content": "Be careful."}]
+        self.given: list[Any] = [self.wrapped(message) for message in first]
+        self.system: Any = None
+        self.tools: Any = None
+        self.sent: list[Any] = []
+        self.pins: list[str] = []
+        self.all: list[Any] = list(self.given)  # whatever was said
+        self.live: list[Any] = []  # calls that are still running
+        self.appended = 0
+
+    def new_manager(self) -> ContextManager:
+        return ContextManager(
+            self.budget,
+            self.policy,
+            summarize=self.summarize,
+            store=self.store,
+            counter=LENGTH,
+            on_event=self.hear,
+            state=None if self.dice.random() < 0.8 else lambda: "phase 1",
+        )
+
+    def hear(self, event: events.Event) -> None:
+        if not self.is_deaf and self.dice.random() < 0.2:
+            raise Boom(type(event).__name__)
+        self.events.append(event)
+
+    def wrapped(self, message: Message) -> Any:
+        return as_object(message) if self.is_object else message
+
+    def say(self, *messages: Message) -> None:
+        new = [self.wrapped(message) for message in messages]
+        self.given = [*self.given, *new]
+        self.all += new
+
+    def prepare(self) -> list[Any]:
+        """`prepare` in this life's way, with all checks."""
+        frozen = copy.deepcopy(self.given)
+        options = {"system": self.system, "tools": self.tools}
+        heard = len(self.events)
+        is_async = self.dice.random() < 0.1
+        if self.way == "append":
+            self.manager.append(*self.given[self.appended :])
+            self.appended = len(self.given)
+            sent = asyncio.run(self.manager.aprepare(**options)) if is_async else self.manager.prepare(**options)
+        elif is_async:
+            sent = asyncio.run(self.manager.aprepare(self.given, **options))
+        else:
+            sent = self.manager.prepare(self.given, **options)
+        assert self.given == frozen  # nothing is changed in place
+        self.check(sent, heard)
+        self.sent = sent
+        if self.way == "returned":
+            self.given = list(sent)
+        return sent
+
+    def check(self, sent: list[Any], heard: int) -> None:
+        manager, report = self.manager, self.manager.last_report
+        assert report is not None
+        fine = {"no_user_message", "unknown_role"} if self.form == "mixed" else {"no_user_message"}  # system messages
+        is_live = self.all[-1] in self.live
+        faults = [fault for fault in validate(sent, manager._wire) if fault.code not in fine]
+        assert all(fault.code == "unanswered_call" and fault.index == len(sent) - 1 and is_live for fault in faults)
+        assert report.used == manager._used()
+        if manager.budget.usable is not None and self.policy.auto != "off":
+            assert report.used <= manager.budget.usable
+        room = manager.room()
+        assert room is None or room == max((manager.budget.usable or 0) - report.used, 0)
+        text = self.text_of(sent)
+        if self.talk.marks:
+            assert self.talk.marks[-1] in text  # the task
+        assert self.form == "anthropic" or "Be careful." in text
+        new = self.events[heard:]
+        kinds = {type(event).__name__ for event in new}
+        if "Summarised" in kinds and any(isinstance(e, events.Summarised) and e.kind != "segments" for e in new):
+            if "Fitted" not in kinds:
+                assert all(pin in text for pin in self.pins)
+        changes = {"Pruned", "Removed", "Summarised", "Fitted", "Mended"}
+        if not changes & kinds:
+            assert sent[: len(self.sent)] == self.sent
+            assert not report.changed
+        elif sent[: len(self.sent)] != self.sent:
+            assert report.changed
+        if self.store is not None and self.store.mood == "good":
+            kept = text + "".join(self.store.kept)
+            for mark in self.talk.marks:
+                assert mark in kept
+
+    def text_of(self, messages: list[Any]) -> str:
+        return json.dumps([vars(one) if not isinstance(one, dict) else one for one in messages], default=vars)
+
+    def again(self) -> None:
+        """The same call once more costs and changes nothing."""
+        heard, sent = len(self.events), self.sent
+        if self.prepare() != sent:
+            raise AssertionError([type(event).__name__ for event in self.events[heard:]])
+        assert all(isinstance(event, (events.Detected, events.Warned)) for event in self.events[heard:])
+
+    def request(self) -> None:
+        """One request with its refusals and its usage record."""
+        for _ in range(12):
+            sent = self.prepare()
+            if self.dice.random() < 0.3:
+                self.again()
+            prompt = round(LENGTH.request({"messages": sent, "system": self.system, "tools": self.tools}) * self.rate)
+            prompt += self.unseen
+            if prompt + 500 <= self.window:
+                break
+            said = f"prompt is too long: {prompt} tokens > {self.window - 500} maximum"
+            if not self.manager.handle_error(Refusal(self.dice.choice([said, "Input is too long for requested model."]))):
+                raise AssertionError("not understood")
+        else:
+            raise AssertionError("an endless loop")
+        record: Any = {"input_tokens": prompt, "output_tokens": 20}
+        luck = self.dice.random()
+        if luck < 0.1:
+            record = {"input_tokens": prompt * 30, "output_tokens": 20}
+        elif luck < 0.15:
+            record = {"input_tokens": 3, "output_tokens": 20}
+        if luck < 0.8:
+            self.manager.record_usage(record)
+
+    def round(self) -> None:
+        dice = self.dice
+        if not self.talk.marks or dice.random() < 0.12:
+            self.say(self.talk.user())
+        for _ in range(dice.choice([0, 1, 1, 2, 6])):
+            self.say(*self.talk.step())
+        luck = dice.random()
+        if luck < 0.1:
+            self.say(self.talk.answer())
+        elif luck < 0.14:  # a call that was broken off
+            step = self.talk.step()
+            self.say(step[0], self.talk.user(), *(step[1:] if dice.random() < 0.5 else []))
+        elif luck < 0.18:
+            self.manager.pin(pin := f"Pin {dice.randrange(9)}: never touch vendor/.")
+            self.pins.append(pin)
+        elif luck < 0.22:
+            self.manager.request_compaction()
+        elif luck < 0.25:
+            self.system = dice.choice([None, "You are careful. " * 20])
+            self.tools = dice.choice([None, [{"name": "bash", "description": "runs " * 50, "input_schema": {}}]])
+        elif luck < 0.27:
+            state = self.manager.state()
+            self.manager = self.new_manager()
+            self.manager.restore(state if self.is_object else json.loads(json.dumps(state)))
+        elif luck < 0.29:
+            assert not self.manager.handle_error(dice.choice([TimeoutError(), Refusal("Rate limit reached"), None, 5]))
+        elif luck < 0.31:
+            self.say(self.talk.step()[0])  # it is still running, and has no results when the next round comes
+            self.live.append(self.all[-1])
+        try:
+            self.request()
+        except (CannotFitError, ContextOverflowError, Boom):
+            # the caller goes on as it can; the manager must be usable
+            self.sent = []
+            self.manager._changed = False  # what was sent last is not compared any more
+            self.given = self.given if self.way != "returned" else [*self.given]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_life(seed: int) -> None:
+    life = Life(seed)
+    for _ in range(25):
+        life.round()
