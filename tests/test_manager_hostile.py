@@ -1,4 +1,4 @@
-"""`ContextManager` under everything that callers, providers, summarisers and stores do to it, at random, with invariants.
+"""`ContextManager` under everything that callers, providers, summarisers and stores do to it, at random: invariants.
 
 A `Life` is a conversation of some rounds from one seed. After each `prepare` what must hold is checked, by means that
 share nothing with the manager (`cases`).
@@ -166,9 +166,10 @@ class Life:
             changes["compact_at"] = dice.choice([0.3, 0.7, 1.0])
         self.policy = CompactionPolicy(**{**vars(policy), **changes})
         self.summarize = dice.choice(SUMMARISERS)
-        self.store = None if dice.random() < 0.3 else Store(dice, dice.choice(["good", "good", "full", "moody", "broken"]))
+        moods = ["good", "good", "full", "moody", "broken"]
+        self.store = None if dice.random() < 0.3 else Store(dice, dice.choice(moods))
         self.events: list[events.Event] = []
-        self.is_deaf = True  # listeners raise otherwise, now and then
+        self.is_calm = dice.random() < 0.8  # the listener; else it raises now and then
         self.window = dice.choice([6_000, 15_000, 40_000, 150_000])
         announced = dice.choice([self.window, self.window, 2 * self.window, None])
         self.budget = ContextBudget(announced, 500, safety_margin=dice.choice([0.15, 0.05]))
@@ -197,7 +198,7 @@ class Life:
         )
 
     def hear(self, event: events.Event) -> None:
-        if not self.is_deaf and self.dice.random() < 0.2:
+        if not self.is_calm and self.dice.random() < 0.2:
             raise Boom(type(event).__name__)
         self.events.append(event)
 
@@ -248,9 +249,9 @@ class Life:
         assert self.form == "anthropic" or "Be careful." in text
         new = self.events[heard:]
         kinds = {type(event).__name__ for event in new}
-        if "Summarised" in kinds and any(isinstance(e, events.Summarised) and e.kind != "segments" for e in new):
-            if "Fitted" not in kinds:
-                assert all(pin in text for pin in self.pins)
+        is_new = any(isinstance(event, events.Summarised) and event.kind != "segments" for event in new)
+        if is_new and "Fitted" not in kinds:
+            assert all(pin in text for pin in self.pins)
         changes = {"Pruned", "Removed", "Summarised", "Fitted", "Mended"}
         if not changes & kinds:
             assert sent[: len(self.sent)] == self.sent
@@ -282,8 +283,9 @@ class Life:
             prompt += self.unseen
             if prompt + 500 <= self.window:
                 break
-            said = f"prompt is too long: {prompt} tokens > {self.window - 500} maximum"
-            if not self.manager.handle_error(Refusal(self.dice.choice([said, "Input is too long for requested model."]))):
+            said = [f"prompt is too long: {prompt} tokens > {self.window - 500} maximum"]
+            said.append("Input is too long for requested model.")
+            if not self.manager.handle_error(Refusal(self.dice.choice(said))):
                 raise AssertionError("not understood")
         else:
             raise AssertionError("an endless loop")
@@ -320,9 +322,13 @@ class Life:
             state = self.manager.state()
             self.manager = self.new_manager()
             self.manager.restore(state if self.is_object else json.loads(json.dumps(state)))
-        elif luck < 0.29:
+        elif luck < 0.28:  # another model
+            window = dice.choice([6_000, 15_000, 40_000, 150_000])
+            self.budget = self.manager.budget = ContextBudget(window, 500)
+            self.window = max(window, self.window)
+        elif luck < 0.30:
             assert not self.manager.handle_error(dice.choice([TimeoutError(), Refusal("Rate limit reached"), None, 5]))
-        elif luck < 0.31:
+        elif luck < 0.32:
             self.say(self.talk.step()[0])  # it is still running, and has no results when the next round comes
             self.live.append(self.all[-1])
         try:
@@ -339,3 +345,119 @@ def test_a_life(seed: int) -> None:
     life = Life(seed)
     for _ in range(25):
         life.round()
+
+
+def events_of(manager: ContextManager) -> list[str]:
+    assert manager.last_report is not None
+    return [type(event).__name__ for event in manager.last_report.events]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_state_goes_on_as_the_manager_does(seed: int) -> None:
+    """At any point, through JSON: the same lists, events and rooms from then on."""
+    dice = random.Random(seed)
+    talk = Talk(dice, dice.choice(["openai", "anthropic"]))
+    policy = getattr(CompactionPolicy, dice.choice(PRESETS))()
+    budget = ContextBudget(dice.choice([8_000, 30_000]), 500)
+    now = [0.0]
+
+    def new() -> ContextManager:
+        return ContextManager(budget, policy, counter=LENGTH, clock=lambda: now[0])
+
+    manager, other = new(), new()
+    messages = [talk.user()]
+    for _ in range(60):
+        messages = [*messages, *(talk.step() if dice.random() < 0.9 else [talk.answer(), talk.user()])]
+        act = dice.random()
+        try:
+            sent = manager.prepare(messages)
+        except CannotFitError:
+            with pytest.raises(CannotFitError):
+                other.prepare(messages)
+            messages = [talk.user()]
+            continue
+        assert other.prepare(messages) == sent
+        assert events_of(other) == events_of(manager)
+        used = LENGTH.messages(sent) + 300
+        for one in (manager, other):
+            if act < 0.8:
+                one.record_usage({"input_tokens": used, "output_tokens": 5})
+            elif act < 0.85:
+                one.request_compaction()
+            elif act < 0.9:
+                one.pin(f"pin {act}")
+        assert manager.room() == other.room()
+        if dice.random() < 0.3:
+            state = json.loads(json.dumps(manager.state()))
+            other = new()
+            other.restore(state)
+
+
+def test_managers_in_threads_do_not_meet() -> None:
+    expected = [run_alone(seed) for seed in range(4)]
+    found: list[Any] = [None] * 4
+
+    def work(seed: int) -> None:
+        found[seed] = run_alone(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == expected
+
+
+def run_alone(seed: int) -> list[list[Message]]:
+    talk = Talk(random.Random(seed), "openai")
+    manager = ContextManager(ContextBudget(12_000, 500), counter=LENGTH)
+    messages, sent = [talk.user()], []
+    for _ in range(60):
+        messages = [*messages, *talk.step()]
+        sent.append(manager.prepare(messages))
+    return sent
+
+
+class Once:
+    """Raises at the n-th call, of whatever kind, and never again."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def __call__(self, *_: object) -> str:
+        self.at -= 1
+        if self.at == 0:
+            raise Boom
+        return "phase 1"
+
+    def save(self, text: str) -> str:
+        self()
+        return f"saved-{len(text)}"
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("who", ["on_event", "store", "state", "all"])
+@pytest.mark.parametrize("size", [17_000, 30_000])
+def test_a_prepare_that_fails_leaves_the_manager_usable(size: int, who: str, at: int) -> None:
+    """The next one gives a list that fits; and nobody has lost what was said."""
+    talk = Talk(random.Random(5), "openai")
+    messages = [talk.user(), *talk.step(), talk.answer(), talk.user()]
+    while LENGTH.messages(messages) < size:
+        messages += talk.step()
+    messages += [talk.answer(), talk.user()]
+    once = Once(at)
+    options: Any = {name: once for name in ("on_event", "store", "state") if who in (name, "all")}
+    manager = ContextManager(ContextBudget(20_000, 500), CompactionPolicy(tail_tokens=900), counter=LENGTH, **options)
+    failed = False
+    try:
+        manager.prepare(messages)
+    except Boom:
+        failed = True
+    sent = manager.prepare(messages)
+    assert validate(sent) == []
+    assert manager.last_report is not None
+    assert manager.last_report.used <= (manager.budget.usable or 0)
+    assert talk.marks[-1] in json.dumps(sent)
+    assert sent[-1] == messages[-1]
+    assert manager.prepare(messages) == sent
+    assert failed or once.at > 0

@@ -99,7 +99,7 @@ class ContextManager:
     | any | old tool outputs become stubs as soon as that pays (`prune_at`) | `Pruned` |
     | SUMMARIZE, 75 % | finished tasks become a few lines | `Warned`, `Summarised` |
     | URGENT, 85 % | repeats, exploration and the like go, all old outputs become stubs | `Suggested`, `Removed` |
-    | EMERGENCY, 95 %, or over usable | all but the newest messages and the task: a summary | `Emergency`, `Summarised` |
+    | EMERGENCY, 95 %, or over usable | all but the newest messages, the task: a summary | `Emergency`, `Summarised` |
     | still more than usable | `fit_messages` | `Fitted` |
 
     Before all that a list that a provider would refuse is repaired (`Mended`).
@@ -239,9 +239,9 @@ class ContextManager:
         """What to do when the provider refuses: `True`: prepare again and retry.
 
         After an overflow the window is learned from the error, and what the provider has counted, if it says so; else
-        it is taken to be nine tenths of what was refused. The next `prepare` makes the request smaller. A list that the provider calls invalid is repaired, once. Anything else
-        (rate limits, quotas, ...) is `False`. Raises `ContextOverflowError` if a smaller request was refused again and
-        again, or nothing can be made smaller.
+        it is taken to be nine tenths of what was refused. The next `prepare` makes the request smaller. A list that the
+        provider calls invalid is repaired, once. Anything else (rate limits, quotas, ...) is `False`. Raises
+        `ContextOverflowError` if a smaller request was refused again and again, or nothing can be made smaller.
         """
         estimate = self._used()
         info = classify_error(error, context_window=self.budget.context_window, estimated_tokens=estimate)
@@ -598,9 +598,9 @@ class ContextManager:
         if self._ledger.total() >= before:  # nothing has gone: there is nothing more to try
             sizes = [(self.counter.message(one), at) for at, one in enumerate(self._sent)]
             size, at = max(sizes, default=(0, 0))
-            error = CannotFitError(self.budget.usable, 0, used, f"messages[{at}]: {size:,} tokens")
-            self._tell(events.CannotFit, error=error)
-            raise error
+            stuck = CannotFitError(self.budget.usable or 0, 0, used, f"messages[{at}]: {size:,} tokens")
+            self._tell(events.CannotFit, error=stuck)
+            raise stuck
 
     # ------------------------------------------------------------------------------------------------------ helpers
 
