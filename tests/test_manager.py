@@ -279,6 +279,23 @@ def test_finished_tasks_become_a_few_lines() -> None:
     assert validate(sent) == []
 
 
+def test_small_tasks_are_condensed_in_batches() -> None:
+    """Not one with each new task: that would be a new prefix each time."""
+    keep = CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=600)
+    manager, heard = managed(20_000, keep)
+    messages = [SYSTEM, {"role": "user", "content": "x" * 14_000}, DONE]
+    for number in range(9):
+        messages += [{"role": "user", "content": f"Task {number}."}, *steps(1, 200, number), DONE]
+        manager.prepare(messages)
+    assert manager.last_report is not None
+    assert manager.last_report.level == Level.SUMMARIZE
+    assert "Summarised" not in heard.names
+    messages += [TASK, *steps(1, 2_500, 50), TASK, DONE]  # together they pay
+    sent = manager.prepare(messages)
+    assert heard.last(events.Summarised).kind == "segments"
+    assert len(sent) < len(messages) - 15
+
+
 def test_all_but_the_tail_becomes_a_summary() -> None:
     manager, heard = managed(20_000, CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=3_000))
     messages = [SYSTEM, TASK, *steps(19, name="my_tool")]

@@ -420,8 +420,7 @@ class ContextManager:
         prices = policy.prices
         if prices is not None and cold:
             prices = CachePrices(prices.read, prices.write, prices.horizon, cold=True)
-        least = policy.fit.prune.min_batch if usable is None else min(policy.fit.prune.min_batch, usable // 10)
-        if self._fresh < least // _BATCHES and prices is policy.prices:
+        if self._fresh < self._least_batch() // _BATCHES and prices is policy.prices:
             return
         self._fresh = 0
         pruned = prune_tool_outputs(
@@ -435,6 +434,11 @@ class ContextManager:
         if pruned.report.changed:
             self._adopt(pruned.messages)
             self._tell(events.Pruned, report=pruned.report)
+
+    def _least_batch(self) -> int:
+        """Tokens that have to go at once so that a new prefix pays."""
+        least, usable = self.policy.fit.prune.min_batch, self.budget.usable
+        return least if usable is None else min(least, usable // 10)
 
     def _new_level(self) -> Level:
         """The level with hysteresis, and what is said of it."""
@@ -516,24 +520,33 @@ class ContextManager:
         return False
 
     def _summarise_segments(self) -> None:
-        """Finished tasks that began before the tail: the user's words stay, and the answer is a few lines."""
+        """Finished tasks that began before the tail: the user's words stay, and the answer is a few lines.
+
+        Below URGENT only as many at once as pay for a new prefix.
+        """
         used, messages = self._used(), self._sent
         end = self._tail().start
-        new: list[Any] = []
-        start, count = 0, 0
+        found: list[tuple[int, int, dict[str, Any], int]] = []
+        freed = 0
         for first, stop in finished_segments(messages):
             if first >= end:
                 break
-            work = messages[first + 1 : stop]
             answer = {"role": "assistant", "content": segment_line(messages[first:stop])}
-            size = self.counter.messages(work)
-            if len(work) < 2 or self.counter.message(answer) >= size:
-                continue
-            answer["content"] += self._stored(work)
+            size = self.counter.messages(messages[first + 1 : stop])
+            saved = size - self.counter.message(answer)
+            if stop - first > 2 and saved > 0:
+                found.append((first, stop, answer, size))
+                freed += saved
+        if freed < self._least_batch() and self.budget.level(used) < Level.URGENT:
+            return
+        new: list[Any] = []
+        start, count = 0, 0
+        for first, stop, answer, size in found:
+            answer["content"] += self._stored(messages[first + 1 : stop])
             if self.counter.message(answer) >= size:
                 continue
             new += [*messages[start : first + 1], answer]
-            start, count = stop, count + len(work)
+            start, count = stop, count + stop - first - 1
         if count:
             self._adopt([*new, *messages[start:]])
             kind, reason = "segments", CompactReason.PROACTIVE
