@@ -35,10 +35,12 @@ from ctxfast import (
     events,
     validate,
 )
+from ctxfast.compaction import to_anthropic_context_management
 from ctxfast.policy import FitPolicy
 
 LENGTH = TokenCounter.from_callable(len, message_overhead=0)  # a token is a character
 SYSTEM: Message = {"role": "system", "content": "Be careful."}
+PRESETS = ("default", "careful", "thrifty", "seed", "opencode", "claude_code", "codex", "anthropic_api")
 TASK: Message = {"role": "user", "content": "Mend the tests."}
 DONE: Message = {"role": "assistant", "content": "Done."}
 
@@ -312,7 +314,7 @@ def test_all_but_the_tail_becomes_a_summary() -> None:
     assert manager.prepare([*messages, *steps(1, first=19)])[: len(sent)] == sent
 
 
-@pytest.mark.parametrize("preset", ["default", "careful", "thrifty", "seed", "opencode", "claude_code", "codex"])
+@pytest.mark.parametrize("preset", PRESETS[:-1])  # the last one does not summarise
 @pytest.mark.parametrize("margin", [0.15, 0.05])
 def test_no_preset_drops_messages_where_it_can_summarise(preset: str, margin: float) -> None:
     """Work that grows step by step passes what is usable long before EMERGENCY, or the share of a preset."""
@@ -829,6 +831,35 @@ def test_for_a_model() -> None:
 def test_arguments_of_another_kind(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         ContextManager(**{"budget": ContextBudget(1_000), **options})
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_policy_is_plain_data(preset: str) -> None:
+    policy = getattr(CompactionPolicy, preset)()
+    assert CompactionPolicy.from_dict(json.loads(json.dumps(policy.to_dict()))) == policy
+    with pytest.raises(ValueError, match="version: expected 1"):
+        CompactionPolicy.from_dict({**policy.to_dict(), "version": 2})
+
+
+def test_what_anthropics_servers_can_do_of_a_policy() -> None:
+    """Checked against the types of the `anthropic` package where it is there."""
+    edits = {name: to_anthropic_context_management(getattr(CompactionPolicy, name)())["edits"] for name in PRESETS}
+    assert edits["codex"] == []  # never prunes
+    assert edits["anthropic_api"] == [
+        {
+            "type": "clear_tool_uses_20250919",
+            "keep": {"type": "tool_uses", "value": 3},
+            "clear_tool_inputs": False,
+            "trigger": {"type": "input_tokens", "value": 100_000},
+        }
+    ]
+    assert edits["opencode"][0]["clear_at_least"] == {"type": "input_tokens", "value": 20_000}
+    assert edits["opencode"][0]["exclude_tools"] == ["skill"]
+    types = pytest.importorskip("anthropic.types.beta")
+    pydantic = pytest.importorskip("pydantic")
+    adapter = pydantic.TypeAdapter(types.BetaContextManagementConfigParam)
+    for edit in edits.values():
+        adapter.validate_python({"edits": edit})
 
 
 # ------------------------------------------------------------------------------------------------------ time
