@@ -891,5 +891,15 @@ def test_a_new_step_costs_little() -> None:
         manager.append(*read(next(new), 400))
         manager.prepare()
 
+    def with_tools() -> None:
+        manager.append(*read(next(new), 400))
+        manager.prepare(tools=tools)
+
     assert median(prepare) < 6 * count  # the gate is 1.5: this must not fail on a busy machine
-    assert median(append) < 0.002
+    bare = median(append, 21)
+    assert bare < 0.002
+    parameters = {"type": "object", "description": "x" * 200_000}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}} for _ in range(20)]
+    manager.prepare(tools=tools)
+    assert manager.record_usage({"input_tokens": flat.messages(messages, tools), "output_tokens": 5})
+    assert median(with_tools, 21) < bare + 0.002  # the tools are not read again: that takes 20 ms

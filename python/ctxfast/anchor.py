@@ -111,7 +111,7 @@ class UsageAnchor:
         if usage is None or usage.prompt_tokens is None:
             return False
         point = _Point(usage.prompt_tokens, self._estimate(messages, system, tools, estimate))
-        setup = (model, _digest(system, tools))
+        setup = (model, digest(system, tools))
         if setup != self._setup:
             self._setup = setup
             self._first = self._last = self._suspect = None
@@ -146,7 +146,7 @@ class UsageAnchor:
         Raises what the counter raises.
         """
         estimate = self._estimate(messages, system, tools, estimate)
-        known = self._last is not None and self._setup == (model, _digest(system, tools))
+        known = self._last is not None and self._setup == (model, digest(system, tools))
         return math.ceil(self._expected(estimate) if known else self.slope(model) * estimate)
 
     def slope(self, model: str = "") -> float:
@@ -292,7 +292,7 @@ def _point(value: object, path: str) -> _Point:
     return _Point(prompt, estimate)
 
 
-def _digest(system: object, tools: object) -> str:
+def digest(system: object, tools: object) -> str:
     """Equal for equal system prompts and tools, in this process and others."""
     try:
         text = json.dumps([system, tools], sort_keys=True)

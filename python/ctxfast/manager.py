@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 from ctxfast import events
 from ctxfast._core import (
@@ -22,7 +22,7 @@ from ctxfast._core import (
     select_fresh_tail,
     validate,
 )
-from ctxfast.anchor import UsageAnchor
+from ctxfast.anchor import UsageAnchor, digest
 from ctxfast.budget import ContextBudget, Level
 from ctxfast.compaction import CompactionPolicy
 from ctxfast.errors import BudgetError, CannotFitError, ContextOverflowError
@@ -66,6 +66,16 @@ class Prepared:
     """Whether messages that were sent before are sent otherwise now, or not at all."""
     events: tuple[events.Event, ...]
     """What happened, in order."""
+
+
+class _Beside(NamedTuple):
+    """What is sent beside the messages."""
+
+    system: object
+    tools: Any
+    tokens: int
+    digest: str | None
+    """By which the anchor knows them: to hash large tools each time would take most of the time of `prepare`."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +171,7 @@ class ContextManager:
         self._checked = 0  # messages of `_sent` that are known to be valid; more came since
         self._changed = False  # whether something before them is otherwise than it was sent
         self._settled: ContextBudget | None = None  # for which the list was prepared, if nothing is new since then
-        self._beside: tuple[Any, Any, int] = (None, None, 0)  # system, tools, their tokens
+        self._beside = _Beside(None, None, 0, None)
         self._pins: list[tuple[str, str]] = []
         self._level = Level.NORMAL
         self._fresh = 0  # tokens since pruning was tried
@@ -301,8 +311,7 @@ class ContextManager:
         self, messages: Sequence[Any] | None, system: object, tools: Any
     ) -> Generator[_Ask | None, Any, list[Any]]:
         self._events = []
-        known_system, known_tools, _ = self._beside
-        if system is not known_system or tools is not known_tools:
+        if system is not self._beside.system or tools is not self._beside.tools:
             self._beside, self._settled = self._read_beside(system, tools), None
         if messages is None:
             self._mend()
@@ -390,25 +399,26 @@ class ContextManager:
         self._changed = self._changed or bool(self._checked)
         self._sent, self._checked = messages, len(messages)
 
-    def _read_beside(self, system: object, tools: Any) -> tuple[object, Any, int]:
-        """System and tools with their tokens."""
+    def _read_beside(self, system: object, tools: Any) -> _Beside:
+        """System and tools with what is known of them."""
         if system is None and tools is None:
-            return None, None, 0
-        return system, tools, self.counter.request({"messages": [], "system": system, "tools": tools})
+            return _Beside(None, None, 0, None)
+        tokens = self.counter.request({"messages": [], "system": system, "tools": tools})
+        return _Beside(system, tools, tokens, digest(system, tools))
 
     def _estimate(self) -> int:
-        return self._ledger.total() + self._beside[2]
+        return self._ledger.total() + self._beside.tokens
 
     def _observe(self, usage: Usage) -> bool:
         """Takes what the provider has counted for what was sent."""
         self._settled = None
-        system, tools, _ = self._beside
-        return self._anchor.observe(usage, (), system=system, tools=tools, model=self._model, estimate=self._estimate())
+        beside = self._beside.digest
+        return self._anchor.observe(usage, (), system=beside, model=self._model, estimate=self._estimate())
 
     def _used(self) -> int:
         """Tokens of the prompt, as far as they are known."""
-        system, tools, _ = self._beside
-        return self._anchor.predict((), system=system, tools=tools, model=self._model, estimate=self._estimate())
+        beside = self._beside.digest
+        return self._anchor.predict((), system=beside, model=self._model, estimate=self._estimate())
 
     # ------------------------------------------------------------------------------------------------ the actions
 
@@ -588,7 +598,7 @@ class ContextManager:
 
     def _fit_once(self, used: int) -> None:
         before = self._ledger.total()
-        system, tools, _ = self._beside
+        system, tools, *_ = self._beside
         try:
             fitted = fit_messages(
                 self._sent,
@@ -656,7 +666,7 @@ class ContextManager:
 
     def state(self) -> dict[str, Any]:
         """Everything but policy, counter and functions as plain data, fit for JSON where messages and tools are."""
-        system, tools, _ = self._beside
+        system, tools, *_ = self._beside
         return {
             "version": 1,
             "seen": list(self._seen),
