@@ -277,8 +277,20 @@ def test_finished_tasks_become_a_few_lines() -> None:
     assert sent[:2] == [SYSTEM, TASK]
     assert sent[2]["role"] == "assistant"
     assert len(sent[2]["content"].splitlines()) <= 3
-    assert sent[3:] == messages[-3:]
+    assert sent[3:] == messages[-4:]
     assert validate(sent) == []
+
+
+def test_the_last_answer_stays_word_for_word() -> None:
+    """It is in the tail, and the next question is about it."""
+    keep = CompactionPolicy(fit=FitPolicy(PrunePolicy(only_tools=())), tail_tokens=2_000)
+    manager, heard = managed(20_000, keep)
+    findings = {"role": "assistant", "content": "I found three things. " * 50 + "The third: a race."}
+    question = {"role": "user", "content": "Mend the third."}
+    sent = manager.prepare([SYSTEM, TASK, *steps(15, name="my_tool"), findings, question])
+    assert heard.last(events.Summarised).kind == "segments"
+    assert sent[-2:] == [findings, question]
+    assert len(sent) == 5
 
 
 def test_small_tasks_are_condensed_in_batches() -> None:

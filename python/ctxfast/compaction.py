@@ -164,9 +164,10 @@ def to_anthropic_context_management(policy: CompactionPolicy | PrunePolicy) -> d
     """The `context_management` of a request with which Anthropic's servers clear tool results as a policy says.
 
     What a policy says and the server cannot do is left out: protection in tokens and steps becomes a number of results
-    (`keep`: `protected_results` or, without it, `protected_steps`), and nothing is kept by path, error or kind of
-    tool. Where a policy has no `trigger_tokens`, the server's default holds (100,000). Names of tools that stay (without `*`) go into `exclude_tools`. Source: the types of the `anthropic` package 2.14.0
-    (`clear_tool_uses_20250919`). Raises `TypeError` for anything but a policy.
+    (`keep`: `protected_results` or, without it, `protected_steps`), and nothing is kept by path, error or kind of tool.
+    Where a policy has no `trigger_tokens`, the server's default holds (100,000). Names of tools that stay (without `*`)
+    go into `exclude_tools`. Source: the types of the `anthropic` package 2.14.0 (`clear_tool_uses_20250919`). Raises
+    `TypeError` for anything but a policy.
 
     >>> from ctxfast.policy import PrunePolicy
     >>> to_anthropic_context_management(PrunePolicy.anthropic_api())["edits"][0]["trigger"]

@@ -530,7 +530,7 @@ class ContextManager:
         return False
 
     def _summarise_segments(self) -> None:
-        """Finished tasks that began before the tail: the user's words stay, and the answer is a few lines.
+        """Finished tasks, as far as they lie before the tail: the user's words stay, and the rest is a few lines.
 
         Below URGENT only as many at once as pay for a new prefix.
         """
@@ -538,9 +538,10 @@ class ContextManager:
         end = self._tail().start
         found: list[tuple[int, int, dict[str, Any], int]] = []
         freed = 0
-        for first, stop in finished_segments(messages):
+        for first, last in finished_segments(messages):
             if first >= end:
                 break
+            stop = min(last, end)  # the next question can be about the last answer
             answer = {"role": "assistant", "content": segment_line(messages[first:stop])}
             size = self.counter.messages(messages[first + 1 : stop])
             saved = size - self.counter.message(answer)
