@@ -691,6 +691,36 @@ def test_another_conversation_begins_anew() -> None:
     assert manager.prepare(edited) == edited
 
 
+def in_blocks(message: Message, *, marked: bool) -> Message:
+    """With its text as a block, marked or not, as Anthropic's cache wants it."""
+    mark = {"cache_control": {"type": "ephemeral"}} if marked else {}
+    return {**message, "content": [{"type": "text", "text": message["content"], **mark}]}
+
+
+@pytest.mark.parametrize("way", ["history", "returned"])
+def test_marks_of_the_cache_move_on(way: str) -> None:
+    """A caller that marks the newest message of each request goes on with the same conversation."""
+    plain, _ = managed(20_000, CompactionPolicy(tail_tokens=2_000))
+    manager, heard = managed(20_000, CompactionPolicy(tail_tokens=2_000))
+    history, given, sent, unmarked = [SYSTEM, TASK], [SYSTEM, TASK], [], [SYSTEM, TASK]
+    for number in range(60):
+        call, result = read(number, 900, "my_tool")
+        history = [*history, call, result]
+        expected = plain.prepare(history)
+        unmarked = [*unmarked, call, in_blocks(result, marked=False)]
+        if way == "history":
+            given = [*unmarked[:-1], in_blocks(result, marked=True)]
+        else:
+            given = [*(sent or given), call, in_blocks(result, marked=True)]
+        sent = manager.prepare(given)
+        assert len(sent) == len(expected)
+        assert json.dumps(sent).count("cache_control") <= (1 if way == "history" else number + 1)
+        assert "cache_control" in sent[-1]["content"][0]
+        if way == "returned":  # it is the caller who unmarks
+            sent = [json.loads(json.dumps(one).replace(', "cache_control": {"type": "ephemeral"}', "")) for one in sent]
+    assert heard.names.count("Pruned") < 15
+
+
 def test_lists_with_faults_are_repaired() -> None:
     manager, _ = managed(100_000)
     messages = [TASK, *steps(2)]

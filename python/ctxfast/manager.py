@@ -338,7 +338,10 @@ class ContextManager:
     def _take(self, messages: Sequence[Any]) -> None:
         """Finds what is new in the caller's list, and puts it behind what was sent."""
         given = list(messages)
-        known = next((one for one in (self._seen, self._sent) if one and given[: len(one)] == one), None)
+        lists = [one for one in (self._seen, self._sent) if one]
+        known = next((one for one in lists if given[: len(one)] == one), None)
+        if known is None and (known := next((one for one in lists if _is_same_but_marked(one, given)), None)):
+            self._mark(known, given)
         if known is None:  # another conversation, or an edited one
             self._seen, self._calls, self._fresh = [], 0, 0
             self._vain, self._since = 0, _SOON + 1
@@ -352,6 +355,13 @@ class ContextManager:
             self._adopt(sent)
             raise
         self._seen = given
+
+    def _mark(self, known: list[Any], given: list[Any]) -> None:
+        """The marks of the caller's list (`cache_control`), which move on with each request, and no older ones."""
+        marked = {id(old): new for old, new in zip(known, given, strict=False)}
+        current = {id(new) for new in given}
+        messages = (marked.get(id(one), one) for one in self._sent)
+        self._sent = [one if id(one) in current else _unmarked(one) for one in messages]
 
     def _add(self, new: Sequence[Any]) -> None:
         """Puts messages behind what was sent."""
@@ -730,6 +740,27 @@ def _without_appendix(messages: Sequence[Any], form: Form) -> Sequence[Any]:
 
 
 _LOUD = (events.Emergency, events.CannotFit, events.NoProgress, events.LearnedWindow)
+
+
+def _is_same_but_marked(known: list[Any], given: list[Any]) -> bool:
+    """Whether a list begins with the messages of another one, whatever marks of the provider's cache they have."""
+    pairs = zip(known, given, strict=False)
+    return len(known) <= len(given) and all(
+        one is other or one == other or _unmarked(one) == _unmarked(other) for one, other in pairs
+    )
+
+
+def _unmarked(message: Any) -> Any:
+    """A message without `cache_control`; the same object if there is none."""
+    if not isinstance(message, dict):
+        return message
+    content = message.get("content")
+    if isinstance(content, list) and any(isinstance(part, dict) and _MARK in part for part in content):
+        message = {**message, "content": [_unmarked(part) for part in content]}
+    return {name: value for name, value in message.items() if name != _MARK} if _MARK in message else message
+
+
+_MARK = "cache_control"
 
 
 def _role(message: Any) -> str:
