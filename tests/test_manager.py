@@ -702,7 +702,8 @@ def test_marks_of_the_cache_move_on(way: str) -> None:
     """A caller that marks the newest message of each request goes on with the same conversation."""
     plain, _ = managed(20_000, CompactionPolicy(tail_tokens=2_000))
     manager, heard = managed(20_000, CompactionPolicy(tail_tokens=2_000))
-    history, given, sent, unmarked = [SYSTEM, TASK], [SYSTEM, TASK], [], [SYSTEM, TASK]
+    history, given, unmarked = [SYSTEM, TASK], [SYSTEM, TASK], [SYSTEM, TASK]
+    sent: list[Message] = []
     for number in range(60):
         call, result = read(number, 900, "my_tool")
         history = [*history, call, result]

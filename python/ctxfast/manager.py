@@ -512,6 +512,8 @@ class ContextManager:
         if len(source) <= len(tail.pinned):
             return
         summary = yield _Ask(_without_appendix(source, self._wire), self.policy.summary_tokens)
+        if not summary.ok:
+            return  # of so little no summary is smaller
         text = summary.text + self._pinned() + self._stored(source)
         new = insert_summary(tail.messages, front, text, self._wire)
         if self.counter.messages(new) >= self._ledger.total():
