@@ -112,12 +112,18 @@ class CompactionPolicy:
 
     @classmethod
     def claude_code(cls) -> CompactionPolicy:
-        """Claude Code's: micro-compaction, and a summary at 167,000 of the 180,000 tokens of a window of 200,000."""
+        """Claude Code's: micro-compaction, and a summary at 167,000 of the 180,000 tokens of a window of 200,000.
+
+        The default margin of a `ContextBudget` begins earlier: theirs is `ContextBudget(200_000, soft_limit=167_000)`.
+        """
         return cls(fit=FitPolicy(PrunePolicy.claude_code()), compact_at=167 / 180)
 
     @classmethod
     def codex(cls) -> CompactionPolicy:
-        """Codex's: no pruning, a summary at 90 % of the window, 20,000 tokens of the newest messages."""
+        """Codex's: no pruning, a summary at 90 %, 20,000 tokens of the newest messages.
+
+        Its share is one of the window, here it is one of the hard limit; the default margin of 15 % begins earlier.
+        """
         never = PrunePolicy(only_tools=())
         return cls(fit=FitPolicy(never), compact_at=0.9, tail_tokens=20_000)
 
