@@ -11,9 +11,10 @@
 //!    ([`stub`]), where a long output is cut ([`truncate`]);
 //! 3. **apply**: somebody writes the result back.
 //!
-//! What a text costs is asked of a counter: [`flat`], so many characters a token, or [`estimate`], by the characters and
-//! their neighbours, for a family of tokenizers. [`overheads`] are what is sent beside texts, [`media`] knows images and
-//! sound by their headers, and [`safety`] raises what was estimated.
+//! What a text costs is asked of a counter: [`flat`], so many characters a token, or [`estimate`], by the characters
+//! and their neighbours, for a family of tokenizers, or [`exact`], by the vocabularies that are public. [`overheads`]
+//! are what is sent beside texts, [`media`] knows images and sound by their headers, and [`safety`] raises what was
+//! estimated.
 //!
 //! ```
 //! use ctxfast::{flat::{Flat, Weight}, part::Kind, text::Text};
@@ -29,6 +30,7 @@ pub mod budget;
 pub mod conversation;
 mod dispatch;
 pub mod estimate;
+pub mod exact;
 pub mod fit;
 pub mod flat;
 pub mod json;

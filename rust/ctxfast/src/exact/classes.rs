@@ -1,0 +1,63 @@
+//! What the split patterns ask of a character: a table probed from tiktoken by `tools/exact/unicode_classes.py`.
+
+/// `\p{L}`
+pub(super) const LETTER: u8 = 1;
+/// `\p{N}`
+pub(super) const NUMBER: u8 = 2;
+/// `\s`
+pub(super) const SPACE: u8 = 4;
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
+pub(super) const UPPER: u8 = 8;
+/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+pub(super) const LOWER: u8 = 16;
+
+const BLOCK: usize = 128;
+const BLOCKS: usize = 0x11_0000 / BLOCK;
+
+/// The number of each block, then the blocks.
+static TABLE: &[u8; BLOCKS + 230 * BLOCK] = include_bytes!("../../vocab/classes.bin");
+
+/// Those of ASCII, which is the first block.
+static ASCII: [u8; BLOCK] = match TABLE.split_at(BLOCKS).1.first_chunk() {
+    Some(block) => *block,
+    None => [0; BLOCK],
+};
+
+/// The classes of a code point, as bits.
+#[inline]
+pub(super) fn classes(point: u32) -> u8 {
+    let point = point as usize;
+    if let Some(&classes) = ASCII.get(point) {
+        return classes;
+    }
+    other(point)
+}
+
+fn other(point: usize) -> u8 {
+    let block: usize = TABLE.get(point / BLOCK).map_or(0, |&block| block.into());
+    TABLE.get(BLOCKS + block * BLOCK + point % BLOCK).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_those_of_tiktoken_s_engine() {
+        assert_eq!(classes(u32::from('a')), LETTER | LOWER);
+        assert_eq!(classes(u32::from('A')), LETTER | UPPER);
+        assert_eq!(classes(u32::from('ส')), LETTER | UPPER | LOWER);
+        assert_eq!(classes(0x301), UPPER | LOWER); // a combining mark
+        assert_eq!(classes(u32::from('7')), NUMBER);
+        assert_eq!(classes(0x3000), SPACE);
+        assert_eq!(classes(0x1C), 0); // Python calls it white space
+        assert_eq!(classes(0x10_FFFF), 0);
+    }
+
+    #[test]
+    fn ascii_is_the_first_block() {
+        for point in 0..128 {
+            assert_eq!(classes(point), other(point as usize));
+        }
+    }
+}
