@@ -1,6 +1,7 @@
 //! How what a message holds adds up: units that are divided once, or tokens text by text.
 
 use ctxfast::estimate::{Estimator, Family, UNITS_PER_TOKEN};
+use ctxfast::exact::Exact;
 use ctxfast::flat::{Flat, SYSTEM_PART_OVERHEAD, Weight};
 use ctxfast::media::Hint;
 use ctxfast::overheads::{MediaRule, Overheads};
@@ -18,6 +19,9 @@ use crate::read::{self, Visit};
 /// Texts of so many characters and more are estimated without the interpreter's lock.
 const LONG: usize = 1 << 16;
 
+/// The same where tokens are counted, which takes longer.
+const LONG_EXACT: usize = 1 << 13;
+
 /// Counts each text of a message by itself.
 pub(crate) struct PerText {
     pub(crate) count: Count,
@@ -31,6 +35,7 @@ pub(crate) enum Count {
     /// `str -> int`
     Function(Py<PyAny>),
     Estimator(Family, Estimator),
+    Exact(Exact),
 }
 
 /// What is around the texts that were added.
@@ -308,12 +313,21 @@ impl PerText {
                 // others may run meanwhile: the text cannot change, and is kept alive by the caller
                 Ok(text.py().detach(|| estimator.units(view)))
             }
+            Count::Exact(exact) => Ok(exact_tokens(*exact, text, u64::MAX)),
         }
     }
 
     /// Tokens of a text by itself.
     pub(crate) fn text_tokens(&self, text: &Bound<'_, PyString>) -> Read<u64> {
         Ok(self.tokens(self.units(text)?))
+    }
+
+    /// The same; more than `limit` may be any number above it.
+    pub(crate) fn text_tokens_up_to(&self, text: &Bound<'_, PyString>, limit: u64) -> Read<u64> {
+        match &self.count {
+            Count::Exact(exact) => Ok(exact_tokens(*exact, text, limit)),
+            _ => self.text_tokens(text),
+        }
     }
 
     /// Parts of a token to tokens; a half is rounded up.
@@ -325,7 +339,7 @@ impl PerText {
     /// A count of one text or message, as safe as it shall be.
     pub(crate) fn one(&self) -> Margin {
         match &self.count {
-            Count::Function(_) => Margin::NONE,
+            Count::Function(_) | Count::Exact(_) => Margin::NONE,
             Count::Estimator(family, _) => self.safety.of_one(*family),
         }
     }
@@ -333,7 +347,7 @@ impl PerText {
     /// The same of a list.
     pub(crate) fn total(&self) -> Margin {
         match &self.count {
-            Count::Function(_) => Margin::NONE,
+            Count::Function(_) | Count::Exact(_) => Margin::NONE,
             Count::Estimator(family, _) => self.safety.of_total(*family),
         }
     }
@@ -341,10 +355,19 @@ impl PerText {
     /// How many parts a token has.
     pub(crate) fn scale(&self) -> u64 {
         match &self.count {
-            Count::Function(_) => 1,
+            Count::Function(_) | Count::Exact(_) => 1,
             Count::Estimator(..) => UNITS_PER_TOKEN.into(),
         }
     }
+}
+
+fn exact_tokens(exact: Exact, text: &Bound<'_, PyString>, limit: u64) -> u64 {
+    let view = view(text);
+    if view.chars() < LONG_EXACT {
+        return exact.count_up_to(view, limit);
+    }
+    // as above
+    text.py().detach(|| exact.count_up_to(view, limit))
 }
 
 fn call(function: &Bound<'_, PyAny>, text: &Bound<'_, PyString>) -> Read<u64> {

@@ -3,13 +3,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use ctxfast::estimate::{Estimator, Family};
+use ctxfast::exact::{Encoding, Exact};
 use ctxfast::flat::{Flat, Rounding, Unit, Weight};
 use ctxfast::overheads::{MediaRule, Overheads};
 use ctxfast::part::Kind;
 use ctxfast::safety::Safety;
 use ctxfast::text::Text;
 use pyo3::PyTraverseError;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PySlice, PyString, PyTuple};
@@ -187,6 +188,52 @@ impl TokenCounter {
         Ok(Self { made_by, rule: Rule::PerText(rule) })
     }
 
+    /// The tokens that OpenAI's own tokenizer makes of a text, offline: the vocabularies are in the package.
+    ///
+    /// `encoding` is `"o200k_base"` (GPT-4o and later), `"cl100k_base"` (GPT-4, GPT-3.5) or `"o200k_harmony"` (gpt-oss).
+    /// A text is counted as tiktoken's `len(encoding.encode_ordinary(text))` has it: what looks like a special token is
+    /// ordinary text, a lone surrogate counts as U+FFFD; no text raises. The first counter of a process with a vocabulary
+    /// takes some 20 milliseconds to build it. `fits` stops at its limit.
+    ///
+    /// Each text of a message is counted by itself; `message_overhead` and `media_tokens` are those of `from_callable`.
+    /// Raises `ValueError` for another encoding, `RuntimeError` if the vocabulary in the package is damaged.
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            encoding: "Literal['o200k_base', 'cl100k_base', 'o200k_harmony']",
+            *,
+            message_overhead: "int" = MessageOverhead::DEFAULT,
+            media_tokens: "int" = MediaTokens::DEFAULT
+        ),
+        text_signature = "(encoding, *, message_overhead=4, media_tokens=256)"
+    )]
+    fn exact(
+        py: Python<'_>,
+        encoding: &str,
+        message_overhead: MessageOverhead,
+        media_tokens: MediaTokens,
+    ) -> PyResult<Self> {
+        let Some(known) = Encoding::named(encoding) else {
+            let names = Encoding::ALL.map(Encoding::name).join(", ");
+            return Err(PyValueError::new_err(format!(
+                "encoding: expected one of {names}, got '{encoding}'"
+            )));
+        };
+        let exact = py.detach(|| Exact::new(known)).ok_or_else(|| {
+            PyRuntimeError::new_err(format!(
+                "the vocabulary of {encoding} in this installation of ctxfast is damaged"
+            ))
+        })?;
+        let rule = PerText {
+            count: Count::Exact(exact),
+            safety: Safety::Middle,
+            overheads: plain(message_overhead, media_tokens),
+        };
+        let made_by = MadeBy::new("exact", PyString::new(py, known.name()).as_any());
+        let made_by = with_overheads(py, made_by, message_overhead, media_tokens)?;
+        Ok(Self { made_by, rule: Rule::PerText(rule) })
+    }
+
     /// The counter of a model: the estimate for its family of tokenizers, and what its provider adds for messages, tool
     /// calls, tool definitions and media.
     ///
@@ -268,7 +315,8 @@ impl TokenCounter {
 
     /// The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
     ///
-    /// With an estimator or a function the prefix fits, and is the longest if counts do not fall as text grows.
+    /// With an estimator, a function or an exact counter the prefix fits, and is the longest if counts do not fall as text
+    /// grows.
     #[pyo3(signature = (text, max_tokens: "float"))]
     fn head<'py>(
         &self,
@@ -309,6 +357,7 @@ impl TokenCounter {
                     (Count::Estimator(family, one), Count::Estimator(other, two)) => {
                         family == other && one.scale().to_bits() == two.scale().to_bits()
                     }
+                    (Count::Exact(one), Count::Exact(two)) => one.encoding() == two.encoding(),
                     _ => false,
                 };
                 Ok(same && one.safety == two.safety && one.overheads == two.overheads)
@@ -330,6 +379,7 @@ impl TokenCounter {
                 match &per_text.count {
                     Count::Function(function) => function.bind(py).hash()?.hash(&mut hasher),
                     Count::Estimator(family, _) => family.hash(&mut hasher),
+                    Count::Exact(exact) => exact.encoding().hash(&mut hasher),
                 }
                 (per_text.safety, per_text.overheads.message).hash(&mut hasher);
             }
@@ -631,7 +681,7 @@ impl TokenCounter {
     ) -> Read<u64> {
         let tools = self.tools_sum(tools)?;
         if let Ok(text) = content.cast::<PyString>() {
-            Ok(self.one(self.text_tokens(text)? + tools))
+            Ok(self.one(self.text_tokens_up_to(text, limit)? + tools))
         } else if Items::of(content).is_some() {
             let most = if limit == u64::MAX { limit } else { self.sum_within(limit) };
             Ok(self.total(self.messages_sum(content, most)? + tools))
@@ -644,6 +694,14 @@ impl TokenCounter {
         match &self.rule {
             Rule::Flat(flat) => Ok(flat_tokens(flat, Kind::Prose, view(text))),
             Rule::PerText(per_text) => per_text.text_tokens(text),
+        }
+    }
+
+    /// The same; more than `limit` may be any number above it.
+    fn text_tokens_up_to(&self, text: &Bound<'_, PyString>, limit: u64) -> Read<u64> {
+        match &self.rule {
+            Rule::PerText(per_text) => per_text.text_tokens_up_to(text, limit),
+            Rule::Flat(_) => self.text_tokens(text),
         }
     }
 
@@ -691,7 +749,7 @@ impl TokenCounter {
             }
             Rule::PerText(per_text) => {
                 let within = per_text.one().most_within(max_tokens);
-                let fits = |chars| Ok(per_text.text_tokens(&slice(chars)?)? <= within);
+                let fits = |chars| Ok(per_text.text_tokens_up_to(&slice(chars)?, within)? <= within);
                 // the function need not see the whole of a long text: twice as much each time, until it is too much
                 let most = usize::try_from(max_tokens).unwrap_or(all).saturating_mul(4).saturating_add(64);
                 let mut most = most.min(all);

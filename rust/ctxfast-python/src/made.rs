@@ -16,7 +16,8 @@ pub(crate) struct MadeBy {
     options: Vec<(&'static str, Py<PyAny>)>,
 }
 
-const CONSTRUCTORS: [&str; 6] = ["default", "flat", "picoclaw", "from_callable", "estimator", "for_model"];
+const CONSTRUCTORS: [&str; 7] =
+    ["default", "flat", "picoclaw", "from_callable", "estimator", "exact", "for_model"];
 
 impl MadeBy {
     pub(crate) const DEFAULT: Self = Self { constructor: "default", argument: None, options: Vec::new() };
