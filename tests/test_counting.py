@@ -5,6 +5,7 @@ That the reference and the core agree on every input is tested elsewhere; here a
 
 from __future__ import annotations
 
+import asyncio
 import math
 import pickle
 from dataclasses import replace
@@ -244,6 +245,63 @@ def test_fits() -> None:
     assert FLAT.fits(USER, 7)
     assert FLAT.fits("", 0)
     assert not FLAT.fits("x", 0)
+
+
+def test_a_batch_is_each_text_by_itself() -> None:
+    texts = [
+        "",
+        "abc",
+        "some words, " * 30_000,
+        "ก" * 90_000,
+        "🧠" * 70_000,
+        "\ud800",
+        *("x" * 900 for _ in range(400)),
+    ]
+    words = TokenCounter.from_callable(lambda text: len(text.split()))
+    exact = TokenCounter.exact("cl100k_base")
+    for counter in (FLAT, TokenCounter.default(), TokenCounter.for_model("claude-opus-4-5", safety=0.99), words, exact):
+        expected = [counter.text(text) for text in texts]
+        for threads in (None, 1, 2, 5, 10**30):
+            assert counter.batch(texts, threads=threads) == expected
+        assert counter.batch(tuple(texts[:3])) == expected[:3]
+        assert counter.batch([]) == []
+
+
+def test_what_is_no_batch_is_refused() -> None:
+    with pytest.raises(MessageTypeError, match=r"Expected `str`, got `int` - at `texts\[1\]`"):
+        FLAT.batch(["a", 1])  # type: ignore[list-item]
+    with pytest.raises(MessageTypeError, match=r"Expected a list of strings, got `str` - at `texts`"):
+        FLAT.batch("a")
+    with pytest.raises(ValueError, match="threads: expected 1 or more, got 0"):
+        FLAT.batch(["a"], threads=0)
+    with pytest.raises(ZeroDivisionError):
+        TokenCounter.from_callable(lambda text: 1 // 0).batch(["a"])
+
+
+def test_a_batch_lets_others_run() -> None:
+    """The loop ticks on while a thread counts for it."""
+    counter = TokenCounter.default()
+
+    async def count() -> tuple[list[int], int]:
+        ticks = 0
+        batch = asyncio.create_task(asyncio.to_thread(counter.batch, ["ก" * 1_000_000] * 20, threads=1))
+        while not batch.done():
+            await asyncio.sleep(0)
+            ticks += 1
+        return await batch, ticks
+
+    counts, ticks = asyncio.run(count())
+    assert counts == [counter.text("ก" * 1_000_000)] * 20
+    assert ticks > 2
+
+
+def test_count_up_to_a_limit() -> None:
+    words = TokenCounter.from_callable(lambda text: len(text.split()))
+    for counter, text in ((FLAT, "x" * 41), (TokenCounter.estimator("o200k"), "some words " * 40), (words, "a b c")):
+        tokens = counter.text(text)
+        for limit in (0, 1, tokens - 1, tokens, tokens + 1, 10**12):
+            assert counter.count_up_to(text, limit) == min(tokens, limit + 1)
+    assert FLAT.count_up_to("", 0) == 0
 
 
 def test_head_and_tail() -> None:

@@ -189,6 +189,8 @@ def test_limits(name: Name) -> None:
     assert not counter.fits(text, tokens - 1)
     assert not counter.fits(text, 0)
     assert counter.fits(text, 10**12)
+    assert [counter.count_up_to(text, tokens + more) for more in (-1, 0, 1)] == [tokens] * 3
+    assert [counter.count_up_to(text, most) for most in (0, 1, 10)] == [1, 2, 11]
     assert counter.head("hello 🧠", 2) == "hello "
     for most in (0, 1, 7, 100, tokens):
         for part in (counter.head(text, most), counter.tail(text, most)):

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use ctxfast::batch;
 use ctxfast::estimate::{Estimator, Family};
 use ctxfast::exact::{Encoding, Exact};
 use ctxfast::flat::{Flat, Rounding, Unit, Weight};
@@ -20,7 +21,7 @@ use crate::errors::{At, Error, Read};
 use crate::made::MadeBy;
 use crate::memory::{chars, view, wanted};
 use crate::model::Model;
-use crate::numbers::{Least, MediaTokens, MessageOverhead, budget};
+use crate::numbers::{Least, MediaTokens, MessageOverhead, budget, some};
 use crate::read::{self, Both, Items, Nobody, Shape, Visit, fields};
 
 /// Counts the tokens of texts, messages and requests.
@@ -193,7 +194,7 @@ impl TokenCounter {
     /// `encoding` is `"o200k_base"` (GPT-4o and later), `"cl100k_base"` (GPT-4, GPT-3.5) or `"o200k_harmony"` (gpt-oss).
     /// A text is counted as tiktoken's `len(encoding.encode_ordinary(text))` has it: what looks like a special token is
     /// ordinary text, a lone surrogate counts as U+FFFD; no text raises. The first counter of a process with a vocabulary
-    /// takes some 20 milliseconds to build it. `fits` stops at its limit.
+    /// takes some 10 milliseconds to build it. `fits` and `count_up_to` stop at their limit.
     ///
     /// Each text of a message is counted by itself; `message_overhead` and `media_tokens` are those of `from_callable`.
     /// Raises `ValueError` for another encoding, `RuntimeError` if the vocabulary in the package is damaged.
@@ -270,6 +271,29 @@ impl TokenCounter {
         Ok(self.one(self.text_tokens(text)?))
     }
 
+    /// Tokens of each of many strings, in their order: what `text` says of each, without the interpreter's lock.
+    ///
+    /// `threads` are at most so many threads; by default as many as the machine has cores, at most 4, and fewer if
+    /// there are less than 131,072 characters for each. A string is not divided. A function (`from_callable`) is called
+    /// in this thread. In an event loop: `await asyncio.to_thread(counter.batch, texts)`.
+    /// Raises `MessageTypeError` for what is no list of strings, `ValueError` for fewer than one thread.
+    #[pyo3(signature = (texts: "Sequence[str]", *, threads: "int | None" = None))]
+    fn batch(&self, texts: &Bound<'_, PyAny>, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u64>> {
+        let threads = threads.map(|threads| some(threads, "threads")).transpose()?;
+        let strings = read::strings(texts).at_key("texts")?;
+        let count: &(dyn Fn(Text<'_>) -> u64 + Sync) = match &self.rule {
+            Rule::Flat(flat) => &|text| flat_tokens(flat, Kind::Prose, text),
+            Rule::PerText(per_text) => match &per_text.count {
+                Count::Function(_) => return strings.iter().map(|text| self.text(text)).collect(),
+                Count::Estimator(_, estimator) => &|text| self.one(per_text.tokens(estimator.units(text))),
+                Count::Exact(exact) => &|text| exact.count(text),
+            },
+        };
+        let views: Vec<Text<'_>> = strings.iter().map(view).collect();
+        // strings cannot change, and `strings` keeps them alive
+        Ok(texts.py().detach(|| batch::counts(&views, threads, count)))
+    }
+
     /// Tokens of a message's content without the message: a string, `None` or a list of parts.
     #[pyo3(signature = (parts: "object"))]
     fn content(&self, parts: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -311,6 +335,15 @@ impl TokenCounter {
     fn fits(&self, content: &Bound<'_, PyAny>, limit: &Bound<'_, PyAny>) -> PyResult<bool> {
         let limit = budget(limit, "limit", Least::Zero)?;
         Ok(self.any_tokens(content, None, limit)? <= limit)
+    }
+
+    /// Tokens of a text if they are at most `limit`, else `limit + 1`. An exact counter stops reading at the limit; a
+    /// function is called once, and an estimator reads all.
+    #[pyo3(signature = (text, limit: "float"))]
+    fn count_up_to(&self, text: &Bound<'_, PyString>, limit: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let limit = budget(limit, "limit", Least::Zero)?;
+        let tokens = self.one(self.text_tokens_up_to(text, limit)?);
+        Ok(tokens.min(limit.saturating_add(1)))
     }
 
     /// The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.

@@ -1,5 +1,7 @@
 //! Numbers that callers pass: budgets in tokens, indices, counts.
 
+use std::num::NonZero;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
@@ -73,6 +75,15 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
     let number = whole(value, name)?;
     usize::try_from(number)
         .map_err(|_| PyValueError::new_err(format!("{name}: expected 0 or more, got {number}")))
+}
+
+/// A number of things of which there must be one.
+pub(crate) fn some(value: &Bound<'_, PyAny>, name: &str) -> PyResult<NonZero<usize>> {
+    let number = whole(value, name)?;
+    usize::try_from(number)
+        .ok()
+        .and_then(NonZero::new)
+        .ok_or_else(|| PyValueError::new_err(format!("{name}: expected 1 or more, got {number}")))
 }
 
 /// Tokens that are added for each message or part.

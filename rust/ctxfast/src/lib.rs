@@ -12,7 +12,8 @@
 //! 3. **apply**: somebody writes the result back.
 //!
 //! What a text costs is asked of a counter: [`flat`], so many characters a token, or [`estimate`], by the characters
-//! and their neighbours, for a family of tokenizers, or [`exact`], by the vocabularies that are public. [`overheads`]
+//! and their neighbours, for a family of tokenizers, or [`exact`], by the vocabularies that are public; [`batch`] counts
+//! many texts at once. [`overheads`]
 //! are what is sent beside texts, [`media`] knows images and sound by their headers, and [`safety`] raises what was
 //! estimated.
 //!
@@ -26,6 +27,7 @@
 //! ```
 
 mod backwards;
+pub mod batch;
 pub mod budget;
 pub mod conversation;
 mod dispatch;

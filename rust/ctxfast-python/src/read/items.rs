@@ -79,3 +79,14 @@ pub(crate) fn expect_str<'a, 'py>(value: &'a Bound<'py, PyAny>) -> Read<&'a Boun
 pub(crate) fn expect_list<'a, 'py>(value: &'a Bound<'py, PyAny>) -> Read<Items<'a, 'py>> {
     Items::of(value).ok_or_else(|| Error::wrong_type("a list", value))
 }
+
+/// The strings of a list or a tuple.
+pub(crate) fn strings<'py>(value: &Bound<'py, PyAny>) -> Read<Vec<Bound<'py, PyString>>> {
+    let items = Items::of(value).ok_or_else(|| Error::wrong_type("a list of strings", value))?;
+    let mut strings = Vec::with_capacity(items.len());
+    items.each(|item| {
+        strings.push(expect_str(&item)?.clone());
+        Ok(())
+    })?;
+    Ok(strings)
+}
