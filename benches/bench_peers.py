@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -21,6 +21,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benches import plain_loop
 from benches.conftest import Transcripts
 from benches.counters import FLAT
+from benches.timing import run
 from benches.transcripts import Message, with_recent_turns
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # without it `import litellm` fetches a table
@@ -181,15 +182,6 @@ def on_dicts(clear: Callable[[list[Message]], Any], messages: list[Message], *, 
 def text(content: Any) -> str:
     """The text of a message's content, be it a string, parts or nothing."""
     return content if isinstance(content, str) else "".join(part["text"] for part in content or ())
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """What a coroutine that waits for nothing returns: no event loop is timed."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("it waits for something")
 
 
 def rate() -> Any:

@@ -22,7 +22,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import ctxfast
 from benches.fit_corpus import KINDS, Case, Kind, cases, has, is_invalid, long_conversation, newest_user
+from benches.timing import run
 from benches.transcripts import Message
 
 MODEL = "gpt-4o"  # for those that count with a model's tokenizer
@@ -76,15 +77,6 @@ def names_of_calls(messages: Messages) -> dict[str, str]:
 
 def call_of(call_id: str, name: str, arguments: str) -> Message:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """What a coroutine that waits for nothing returns: no event loop is timed."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("it waits for something")
 
 
 # ----------------------------------------------------------------------------------------------------- contenders

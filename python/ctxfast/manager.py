@@ -32,7 +32,7 @@ from ctxfast.policy import SupportsSave
 from ctxfast.reasons import CompactReason
 from ctxfast.retention import Priority, priorities
 from ctxfast.summary import asummarise, find_summary, finished_segments, insert_summary, segment_line, summarise
-from ctxfast.summary.reading import read
+from ctxfast.summary.reading import field_of, read
 from ctxfast.usage import Usage
 
 __all__ = ["ContextManager", "Prepared"]
@@ -434,7 +434,7 @@ class ContextManager:
 
     def _prune(self, *, cold: bool) -> None:
         """Old outputs, once there may be enough of them, or the provider's cache has expired."""
-        policy, usable = self.policy, self.budget.usable
+        policy = self.policy
         if policy.prune_at == "level" and self.budget.level(self._used()) < Level.PRUNE:
             return
         prices = policy.prices
@@ -443,17 +443,7 @@ class ContextManager:
         if self._fresh < self._least_batch() // _BATCHES and prices is policy.prices:
             return
         self._fresh = 0
-        pruned = prune_tool_outputs(
-            self._sent,
-            policy=policy.fit.prune,
-            prices=prices,
-            budget=usable,
-            counter=self.counter,
-            store=self._store,
-        )
-        if pruned.report.changed:
-            self._adopt(pruned.messages)
-            self._tell(events.Pruned, report=pruned.report)
+        self._make_stubs(policy=policy.fit.prune, prices=prices, budget=self.budget.usable)
 
     def _least_batch(self) -> int:
         """Tokens that have to go at once so that a new prefix pays."""
@@ -589,14 +579,12 @@ class ContextManager:
             self._adopt(removed)
             self._tell(events.Removed, used=used, parts=tuple(gone))
         rules = replace(self.policy.fit.prune, prune_threshold=0, batch="all", trigger_tokens=None)
-        pruned = prune_tool_outputs(
-            self._sent,
-            protected_tokens=self.policy.tail_tokens or self.budget.fresh_tail,
-            policy=rules,
-            prices=None,
-            counter=self.counter,
-            store=self._store,
-        )
+        protected = self.policy.tail_tokens or self.budget.fresh_tail
+        self._make_stubs(policy=rules, prices=None, protected_tokens=protected)
+
+    def _make_stubs(self, **rules: Any) -> None:
+        """What those rules of `prune_tool_outputs` make of the list."""
+        pruned = prune_tool_outputs(self._sent, counter=self.counter, store=self._store, **rules)
         if pruned.report.changed:
             self._adopt(pruned.messages)
             self._tell(events.Pruned, report=pruned.report)
@@ -767,19 +755,17 @@ _MARK = "cache_control"
 
 def _role(message: Any) -> str:
     """The role of a message, dict or object."""
-    return str(_field(message, "role"))
+    return str(field_of(message, "role"))
 
 
 def _ids_of_calls(message: Any) -> list[str]:
     """The ids of the calls in a message; an empty text for none."""
     if _role(message) != "assistant":
         return []
-    content = _field(message, "content")
+    content = field_of(message, "content")
     parts = content if isinstance(content, (list, tuple)) else ()
-    calls = [*(_field(message, "tool_calls") or ()), *(part for part in parts if _field(part, "type") == "tool_use")]
-    return [str(_field(call, "id") or "") for call in calls]
-
-
-def _field(value: Any, name: str) -> Any:
-    """A field of a dict or an object."""
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    calls = [
+        *(field_of(message, "tool_calls") or ()),
+        *(part for part in parts if field_of(part, "type") == "tool_use"),
+    ]
+    return [str(field_of(call, "id") or "") for call in calls]

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctxfast._core import TokenCounter, turn_starts
 from ctxfast.summary.fallback import finished_segments
-from ctxfast.summary.reading import Message, Output, read
+from ctxfast.summary.reading import Message, Output, field_of, read
 
 __all__ = ["Part", "Priority", "Segment", "priorities", "segments"]
 
@@ -83,6 +83,7 @@ def priorities(messages: Sequence[Any], *, pins: Iterable[str] = (), counter: To
 
     `pins` are texts that must stay. Raises `MessageTypeError` or `MessageValueError` for a message that cannot be read.
     """
+    counter = TokenCounter.default() if counter is None else counter
     told = read(messages, counter)
     pins = [pin for pin in pins if pin]
     users = [one.index for one in told if one.own_text]
@@ -101,7 +102,7 @@ def priorities(messages: Sequence[Any], *, pins: Iterable[str] = (), counter: To
             if any(pin in output.text for pin in pins):
                 why = "pinned"
             call_id = ids[place] if place < len(ids) else ""
-            tokens = _tokens(output, counter)
+            tokens = counter.text(output.text)
             parts.append(Part(message.index, place, _PRIORITIES[why], why, tokens, call_id))
     return parts
 
@@ -197,20 +198,8 @@ def _histories(told: Sequence[Message]) -> tuple[set[Any], set[Any], set[Any]]:
 
 def _call_ids(message: Any) -> list[str]:
     """Ids of the calls that a message answers, in order."""
-
-    def get(value: Any, name: str) -> Any:
-        return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-
-    if get(message, "role") == "user":
-        content = get(message, "content")
+    if field_of(message, "role") == "user":
+        content = field_of(message, "content")
         parts = content if isinstance(content, (list, tuple)) else ()
-        return [str(get(part, "tool_use_id") or "") for part in parts if get(part, "type") == "tool_result"]
-    return [str(get(message, "tool_call_id") or "")]
-
-
-def _tokens(output: Output, counter: TokenCounter | None) -> int:
-    return (_default() if counter is None else counter).text(output.text)
-
-
-def _default() -> TokenCounter:
-    return TokenCounter.default()
+        return [str(field_of(part, "tool_use_id") or "") for part in parts if field_of(part, "type") == "tool_result"]
+    return [str(field_of(message, "tool_call_id") or "")]

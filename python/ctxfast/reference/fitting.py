@@ -401,22 +401,7 @@ class Fitting:
         text = ends(output.text, output.call.kind, output.tokens, tokens, pruning.stub_tokens, stored)
         if not pruning.is_smaller(output, text):
             return
-        edit = Edit(
-            index=output.index,
-            place=output.place,
-            call_id=output.call_id,
-            tool=output.tool,
-            kind=output.call.kind,
-            reason="clamped",
-            before=0,
-            after=0,
-            new=True,
-            stub=text,
-            characters=len(output.text),
-            sample=output.sample,
-            stored=stored,
-        )
-        pruning.replace(number, edit, new=True)
+        pruning.write(number, "clamped", text, stored)
 
     def dropped(self, new: Written) -> list[tuple[Any, ...]]:
         """What is gone: messages, what they are, tokens, what users said, the id under which they were saved."""

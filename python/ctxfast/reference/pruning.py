@@ -523,6 +523,11 @@ class Pruning:
             text = self.named(text, stored)
             if not self.is_enough(number, text):
                 return
+        self.write(number, reason, text, stored)
+
+    def write(self, number: int, reason: str, text: str, stored: str | None) -> None:
+        """Puts a text in the place of an output."""
+        output = self.outputs[number]
         edit = Edit(
             index=output.index,
             place=output.place,

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from ctxfast._core import TokenCounter, safe_cuts, validate
 from ctxfast.errors import MessageTypeError
 from ctxfast.summary.checking import clean_summary, summary_text
-from ctxfast.summary.reading import MARK, Message, read, sane, without_summary
+from ctxfast.summary.reading import MARK, Message, field_of, read, sane, without_summary
 
 __all__ = ["FoundSummary", "find_summary", "insert_summary"]
 
@@ -164,11 +164,6 @@ def without(message: Any, told: Message) -> list[Any]:
         return [{**fields, "content": rest}] if rest.strip() else []
     parts = [part for part in fields["content"] if not text_of_part(part).startswith(MARK)]
     return [{**fields, "content": parts}] if parts else []
-
-
-def field_of(value: Any, name: str) -> Any:
-    """A field of a message or of a part of it."""
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
 def text_of_part(part: Any) -> str:

@@ -14,7 +14,7 @@ from ctxfast._core import TokenCounter
 from ctxfast.errors import BudgetError
 from ctxfast.policy import PrunePolicy
 
-__all__ = ["MARK", "Call", "Message", "Output", "clip", "clip_to", "quiet", "read", "tokens_of_option"]
+__all__ = ["MARK", "Call", "Message", "Output", "clip", "clip_to", "field_of", "quiet", "read", "tokens_of_option"]
 
 MARK = "[Summary of the conversation so far]"
 """How a message with a summary begins: by this it is known again."""
@@ -158,6 +158,11 @@ def as_json(value: object) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ cutting
+
+
+def field_of(value: Any, name: str) -> Any:
+    """A field of a message or of a part of it."""
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
 def clip(text: str, most: int, share: float = 0.6) -> str:
