@@ -1,25 +1,36 @@
 //! How many tokens a text has, exactly, for encodings whose vocabulary is public: those of OpenAI's models.
 //!
-//! Only the number is wanted, never the tokens: a text is cut into pieces as the encoding's split pattern says
-//! (`scan`), the tokens of a piece are merged (`merge`) or known from the last time (`memo`), and their numbers are
-//! added. Vocabularies are in the package (`vocab`); a text is read where it lies, piece by piece, so that counting can
-//! stop at a limit.
+//! Only the number is wanted, never the tokens: a text is read as UTF-8, block by block (`read`), and cut into pieces as
+//! the encoding's split pattern says (`scan`, and `wide` for many at once); the tokens of a piece are merged (`merge`,
+//! `chars`) or known from the last time (`memo`), and their numbers are added (`pieces`). Vocabularies are in the
+//! package (`vocab`). Counting can stop at a limit.
 //!
 //! Text is ordinary text: what looks like a special token (`<|endoftext|>`) is counted by its characters. Surrogates are
 //! read as UTF-16 is: a pair is one character, one alone counts as U+FFFD.
 
+#![expect(clippy::inline_always, reason = "what is called in a kernel has to be compiled with it")]
+
+mod chars;
 mod classes;
 mod memo;
 mod merge;
+mod pieces;
+mod read;
 mod scan;
+mod sets;
 mod vocab;
+mod wide;
 
+use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use self::memo::Memo;
 use self::merge::Merger;
-use self::scan::{Char, Grammar, piece_end};
+use self::pieces::Pieces;
+use self::read::read;
+use self::scan::{END_BYTE, Grammar, PADDING, Padded, last_border};
 use self::vocab::Vocab;
+use crate::dispatch::best;
 use crate::text::Text;
 
 /// An encoding: a vocabulary and a split pattern.
@@ -97,8 +108,15 @@ struct Tools {
     bytes: Vec<u8>,
 }
 
-/// Bytes of a piece beyond which the buffer is given back.
-const KEPT: usize = 1 << 16;
+/// Units of a text that are read at a time: few enough to stop early, and to stay in the nearest cache.
+const BLOCK: usize = 1 << 14;
+
+/// Units of a text for which the tables, some two megabytes, are read in order first: other work has pushed them out of
+/// the caches, and a long text would fetch them line by line in no order.
+const LONG: usize = 1 << 17;
+
+/// Bytes beyond which the buffer is given back.
+const KEPT: usize = 8 * BLOCK;
 
 /// Counts the tokens of texts in one encoding.
 #[derive(Clone, Copy)]
@@ -121,8 +139,8 @@ impl Exact {
     #[must_use]
     pub fn new(encoding: Encoding) -> Option<Exact> {
         let (source, grammar) = match encoding {
-            Encoding::Cl100kBase => (&CL100K, Grammar::Cl100k),
-            Encoding::O200kBase | Encoding::O200kHarmony => (&O200K, Grammar::O200k),
+            Encoding::Cl100kBase => (&CL100K, Grammar::CL100K),
+            Encoding::O200kBase | Encoding::O200kHarmony => (&O200K, Grammar::O200K),
         };
         let (vocab, desks) = source.get()?;
         let exact = Exact { encoding, grammar, vocab, desks };
@@ -144,50 +162,54 @@ impl Exact {
     /// The number of tokens if it is at most `limit`; else some number above `limit`, found without reading on.
     #[must_use]
     pub fn count_up_to(&self, text: Text<'_>, limit: u64) -> u64 {
-        match text {
-            Text::Ucs1(units) => self.walk(units, limit),
-            Text::Ucs2(units) => self.walk(units, limit),
-            Text::Ucs4(units) => self.walk(units, limit),
-            Text::Utf8(text) if text.is_ascii() => self.walk(text.as_bytes(), limit),
-            Text::Utf8(text) => self.walk(&text.chars().map(u32::from).collect::<Vec<u32>>(), limit),
-        }
-    }
-
-    fn walk<T: Unit>(&self, units: &[T], limit: u64) -> u64 {
+        let units = match text {
+            Text::Ucs1(units) => units.len(),
+            Text::Ucs2(units) => units.len(),
+            Text::Ucs4(units) => units.len(),
+            Text::Utf8(text) => text.len(),
+        };
         // a token has at most so many bytes, and a unit has a byte or more
-        if (units.len() / vocab::LONGEST) as u64 > limit {
+        if (units / vocab::LONGEST) as u64 > limit {
             return limit + 1;
         }
         let mut desk = self.desk();
         let mut own = None;
-        let (mut memo, tools) = match desk.as_deref_mut() {
+        let (mut memo, Tools { merger, bytes }) = match desk.as_deref_mut() {
             Some(Some(desk)) => (Some(&mut desk.memo), &mut desk.tools),
             _ => (None, own.get_or_insert_with(Tools::default)),
         };
-        let mut tokens = 0;
-        let mut start = 0;
-        while start < units.len() && tokens <= limit {
-            let end = piece_end(self.grammar, units, start);
-            if let Some(memo) = &memo
-                && let Some(chunk) = T::ascii(units, start, end - start)
-                && let Some(known) = memo.known(chunk, end - start)
-            {
-                tokens += u64::from(known);
-                start = end;
-                continue;
-            }
-            let piece = units.get(start..end).unwrap_or_default();
-            let Tools { merger, bytes } = tools;
-            let piece = T::utf8(piece, bytes);
-            let mut count = || merger.count(self.vocab, piece);
-            tokens += match &mut memo {
-                Some(memo) => memo.of(piece, count),
-                None => count(),
-            } as u64;
-            start = end;
+        bytes.clear();
+        if units >= LONG {
+            black_box(self.vocab.fetch() ^ memo.as_ref().map_or(0, |memo| memo.fetch()));
         }
-        if tools.bytes.capacity() > KEPT {
-            tools.bytes = Vec::new();
+        let (mut tokens, mut place, mut block) = (0, 0, BLOCK);
+        while place < units && tokens <= limit {
+            place = read(text, place..place + block, bytes);
+            let size = bytes.len();
+            bytes.resize(size + PADDING, END_BYTE);
+            let text = Padded { bytes, end: size };
+            let Some(end) = (if place < units { last_border(text) } else { Some(size) }) else {
+                bytes.truncate(size);
+                block = 2 * size; // so that a text without a border is not looked through again and again
+                continue;
+            };
+            let behind = bytes.get_mut(end).map(|behind| std::mem::replace(behind, END_BYTE));
+            tokens += best(Pieces {
+                grammar: self.grammar,
+                vocab: self.vocab,
+                text: Padded { bytes, end },
+                limit: limit - tokens,
+                merger,
+                memo: memo.as_deref_mut(),
+            });
+            if let (Some(place), Some(behind)) = (bytes.get_mut(end), behind) {
+                *place = behind;
+            }
+            bytes.truncate(size);
+            bytes.drain(..end);
+        }
+        if bytes.capacity() > KEPT {
+            *bytes = Vec::new();
         }
         tokens
     }
@@ -197,62 +219,6 @@ impl Exact {
         let mut desk = self.desks.iter().find_map(|desk| desk.try_lock().ok())?;
         desk.get_or_insert_with(|| Box::new(Desk { memo: Memo::new(), tools: Tools::default() }));
         Some(desk)
-    }
-}
-
-/// A unit of a text in memory.
-trait Unit: Copy + Into<u32> {
-    /// 16 bytes of which the first are a piece in ASCII, if it can be had at once.
-    #[inline]
-    fn ascii(units: &[Self], start: usize, length: usize) -> Option<[u8; 16]> {
-        if length > 15 {
-            return None;
-        }
-        let chunk: &[Self; 16] = units.get(start..)?.first_chunk()?;
-        let all = chunk.iter().take(length).fold(0, |all: u32, &unit| all | unit.into());
-        // what is behind the piece does not matter
-        (all < 128).then(|| chunk.map(|unit| unit.into().to_le_bytes()[0]))
-    }
-
-    /// The UTF-8 of a piece, in `buffer` if it does not lie there already.
-    #[inline]
-    fn utf8<'a>(piece: &'a [Self], buffer: &'a mut Vec<u8>) -> &'a [u8] {
-        encode(piece, buffer);
-        buffer
-    }
-}
-
-impl Unit for u8 {
-    #[inline]
-    fn ascii(units: &[u8], start: usize, length: usize) -> Option<[u8; 16]> {
-        if length > 15 {
-            return None;
-        }
-        let chunk = *units.get(start..)?.first_chunk()?;
-        let others = u128::from_le_bytes(chunk) & 0x8080_8080_8080_8080_8080_8080_8080_8080;
-        (others & ((1 << (8 * length)) - 1) == 0).then_some(chunk)
-    }
-
-    #[inline]
-    fn utf8<'a>(piece: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
-        if piece.is_ascii() {
-            return piece;
-        }
-        encode(piece, buffer);
-        buffer
-    }
-}
-
-impl Unit for u16 {}
-impl Unit for u32 {}
-
-fn encode<T: Copy + Into<u32>>(piece: &[T], buffer: &mut Vec<u8>) {
-    buffer.clear();
-    let mut place = 0;
-    while let Some(char) = Char::at(piece, place) {
-        let char_of = char::from_u32(char.point).unwrap_or(char::REPLACEMENT_CHARACTER);
-        buffer.extend_from_slice(char_of.encode_utf8(&mut [0; 4]).as_bytes());
-        place += char.units;
     }
 }
 

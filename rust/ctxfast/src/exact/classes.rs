@@ -11,29 +11,38 @@ pub(super) const UPPER: u8 = 8;
 /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 pub(super) const LOWER: u8 = 16;
 
+/// No character: a point above U+10FFFF.
+pub(super) const END: u8 = 128;
+
 const BLOCK: usize = 128;
 const BLOCKS: usize = 0x11_0000 / BLOCK;
 
 /// The number of each block, then the blocks.
 static TABLE: &[u8; BLOCKS + 230 * BLOCK] = include_bytes!("../../vocab/classes.bin");
 
-/// Those of ASCII, which is the first block.
-static ASCII: [u8; BLOCK] = match TABLE.split_at(BLOCKS).1.first_chunk() {
-    Some(block) => *block,
-    None => [0; BLOCK],
+/// Those of the code points that have three bytes at most in UTF-8.
+#[expect(clippy::indexing_slicing, reason = "while compiling")]
+static FIRST: [u8; 1 << 16] = {
+    let mut first = [0; 1 << 16];
+    let mut point = 0;
+    while point < first.len() {
+        first[point] = TABLE[BLOCKS + TABLE[point / BLOCK] as usize * BLOCK + point % BLOCK];
+        point += 1;
+    }
+    first
 };
 
 /// The classes of a code point, as bits.
-#[inline]
+#[inline(always)]
 pub(super) fn classes(point: u32) -> u8 {
     let point = point as usize;
-    if let Some(&classes) = ASCII.get(point) {
-        return classes;
-    }
-    other(point)
+    FIRST.get(point).copied().unwrap_or_else(|| other(point))
 }
 
 fn other(point: usize) -> u8 {
+    if point >= 0x11_0000 {
+        return END;
+    }
     let block: usize = TABLE.get(point / BLOCK).map_or(0, |&block| block.into());
     TABLE.get(BLOCKS + block * BLOCK + point % BLOCK).copied().unwrap_or(0)
 }
@@ -52,11 +61,12 @@ mod tests {
         assert_eq!(classes(0x3000), SPACE);
         assert_eq!(classes(0x1C), 0); // Python calls it white space
         assert_eq!(classes(0x10_FFFF), 0);
+        assert_eq!(classes(0x11_0000), END);
     }
 
     #[test]
-    fn ascii_is_the_first_block() {
-        for point in 0..128 {
+    fn the_first_ones_are_those_of_the_table() {
+        for point in 0..1 << 16 {
             assert_eq!(classes(point), other(point as usize));
         }
     }

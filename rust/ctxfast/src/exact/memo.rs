@@ -1,17 +1,26 @@
 //! The numbers of tokens of pieces seen lately: words come again.
 //!
 //! Two tables of a fixed size, 1 MiB each: pieces up to 15 bytes, and up to 30. A set has four places or two; a new piece
-//! that finds none pushes one out. The length is part of an entry, so pieces with NUL are told from shorter ones.
+//! that finds none pushes one out. The length is part of an entry, so pieces with NUL are told from shorter ones. Longer
+//! pieces (rules and indentation come again) are kept by their hash in half a megabyte, and all forgotten when it is
+//! full.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::sets::{Key, Sets, halves, mix};
 
 const SHORT_SETS: usize = 1 << 14;
 const LONG_SETS: usize = 1 << 14;
 
-/// Bytes of the longest piece that is remembered.
-pub(super) const LONGEST: usize = 30;
+/// Bytes of a piece that fits into the second table.
+const LONG: usize = 30;
 
-/// An entry of the first table: up to 15 bytes, and in the last byte the length (low half) and the count.
-type Short = u128;
-const SHORT_COUNT: u32 = 124;
+/// Bytes of the longest piece that is remembered.
+const LONGEST: usize = 1 << 10;
+
+/// Longer pieces that are remembered, at most, and their bytes.
+const KEPT: usize = 1 << 11;
+const KEPT_BYTES: usize = 1 << 19;
 
 /// Up to 30 bytes, the length and the count.
 type Long = [u8; 32];
@@ -19,118 +28,154 @@ type Long = [u8; 32];
 /// The memory of one counter at a time.
 #[derive(Debug)]
 pub(super) struct Memo {
-    short: Box<[[Short; 4]]>,
+    short: Sets,
     long: Box<[[Long; 2]]>,
+    kept: Kept,
 }
 
 impl Memo {
     pub(super) fn new() -> Memo {
         Memo {
-            short: vec![[0; 4]; SHORT_SETS].into_boxed_slice(),
+            short: Sets::new(SHORT_SETS),
             long: vec![[[0; 32]; 2]; LONG_SETS].into_boxed_slice(),
+            kept: Kept::default(),
         }
     }
 
-    /// The number of tokens of a piece of at most 15 bytes, which `chunk` begins with, if it is known.
+    /// Brings the words into a near cache; a number that says nothing.
+    pub(super) fn fetch(&self) -> u64 {
+        self.short.fetch()
+    }
+
+    /// The number of tokens of a short piece, if it is known.
+    #[inline(always)]
+    pub(super) fn known(&self, key: Key) -> Option<u8> {
+        self.short.get(key)
+    }
+
+    /// Remembers a short piece that is not known.
     #[inline]
-    pub(super) fn known(&self, chunk: [u8; 16], length: usize) -> Option<u8> {
-        let key = short_key(chunk, length);
-        let set = self.short.get(place(fold(key), SHORT_SETS))?;
-        set.iter().find(|&&entry| entry << 4 >> 4 == key).map(|entry| (entry >> SHORT_COUNT) as u8)
+    pub(super) fn learn(&mut self, key: Key, count: usize) {
+        self.short.put(key, count);
     }
 
-    /// The number of tokens of a piece; `count` is asked where it is not known.
+    /// The number of tokens of a piece that is not short, if it is known.
     #[inline]
-    pub(super) fn of(&mut self, piece: &[u8], count: impl FnOnce() -> usize) -> usize {
-        match piece.len() {
-            0 => 0,
-            1..=15 => self.of_short(piece, count),
-            16..=LONGEST => self.of_long(piece, count),
-            _ => count(),
-        }
+    pub(super) fn known_long(&self, piece: &[u8]) -> Option<usize> {
+        let Some((entry, hash)) = long(piece) else { return self.kept.get(piece) };
+        let set = self.long.get(place(hash, LONG_SETS))?;
+        set.iter().find(|known| known[..31] == entry[..31]).map(|known| known[31].into())
     }
 
-    #[inline]
-    fn of_short(&mut self, piece: &[u8], count: impl FnOnce() -> usize) -> usize {
-        let mut key = [0; 16];
-        for (to, from) in key.iter_mut().zip(piece) {
-            *to = *from;
-        }
-        let key = short_key(key, piece.len());
-        let Some(set) = self.short.get_mut(place(fold(key), SHORT_SETS)) else { return count() };
-        for entry in set.iter() {
-            if entry << 4 >> 4 == key {
-                return (entry >> SHORT_COUNT) as usize;
-            }
-        }
-        let count = count();
-        if count < 16 {
-            set.rotate_right(1);
-            set[0] = key | (count as u128) << SHORT_COUNT;
-        }
-        count
-    }
-
-    fn of_long(&mut self, piece: &[u8], count: impl FnOnce() -> usize) -> usize {
-        let mut key = [0; 32];
-        for (to, from) in key.iter_mut().zip(piece) {
-            *to = *from;
-        }
-        let Ok(length) = u8::try_from(piece.len()) else { return count() };
-        key[30] = length;
-        let (halves, _) = key.as_chunks::<16>();
-        let hash = halves.iter().fold(0, |hash: u64, &half| {
-            (hash.rotate_left(29) ^ fold(u128::from_le_bytes(half))).wrapping_mul(MIXER)
-        });
-        let Some(set) = self.long.get_mut(place(hash, LONG_SETS)) else { return count() };
-        for entry in set.iter() {
-            if entry[..31] == key[..31] {
-                return entry[31].into();
-            }
-        }
-        let count = count();
-        if let Ok(small) = u8::try_from(count) {
-            key[31] = small;
+    /// Remembers a piece that is not short, and not known.
+    pub(super) fn learn_long(&mut self, piece: &[u8], count: usize) {
+        let Some((mut entry, hash)) = long(piece) else { return self.kept.put(piece, count) };
+        if let Some(set) = self.long.get_mut(place(hash, LONG_SETS))
+            && let Ok(count) = u8::try_from(count)
+        {
+            entry[31] = count;
             set.swap(0, 1);
-            set[0] = key;
+            set[0] = entry;
         }
-        count
     }
 }
 
-/// The bytes of a piece, and its length.
+/// A piece as it is in the second table, and its hash; nothing for a longer one.
 #[inline]
-fn short_key(chunk: [u8; 16], length: usize) -> Short {
-    u128::from_le_bytes(chunk) & ((1 << (8 * length)) - 1) | (length as u128) << 120
+fn long(piece: &[u8]) -> Option<(Long, u64)> {
+    if piece.len() > LONG {
+        return None;
+    }
+    let mut entry = [0; 32];
+    for (to, from) in entry.iter_mut().zip(piece) {
+        *to = *from;
+    }
+    entry[30] = u8::try_from(piece.len()).ok()?;
+    let (parts, _) = entry.as_chunks();
+    let hash = parts.iter().fold(0, |hash: u64, part| {
+        let (low, high) = halves(part);
+        hash.rotate_left(29) ^ mix(low, high)
+    });
+    Some((entry, hash))
 }
 
-const MIXER: u64 = 0x9E37_79B9_7F4A_7C15;
-
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-fn fold(key: u128) -> u64 {
-    (key as u64).wrapping_mul(MIXER)
-        ^ ((key >> 64) as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F).rotate_left(23)
+fn place(hash: u64, size: usize) -> usize {
+    (hash >> 32) as usize & (size - 1)
 }
 
-#[inline]
-fn place(hash: u64, sets: usize) -> usize {
-    (hash.wrapping_mul(MIXER) >> 32) as usize & (sets - 1)
+/// Longer pieces, by their hash.
+#[derive(Debug, Default)]
+struct Kept {
+    pieces: Vec<KeptPiece>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct KeptPiece {
+    hash: u64,
+    start: usize,
+    length: usize,
+    count: usize,
+}
+
+impl Kept {
+    fn get(&self, piece: &[u8]) -> Option<usize> {
+        if piece.len() > LONGEST {
+            return None;
+        }
+        let hash = xxh3_64(piece);
+        let known = self.pieces.get(place(hash, KEPT)).filter(|known| known.hash == hash)?;
+        let bytes = self.bytes.get(known.start..known.start + known.length)?;
+        (bytes == piece).then_some(known.count)
+    }
+
+    fn put(&mut self, piece: &[u8], count: usize) {
+        if piece.len() > LONGEST {
+            return;
+        }
+        if self.bytes.len() + piece.len() > KEPT_BYTES || self.pieces.is_empty() {
+            self.bytes.clear();
+            self.bytes.reserve_exact(KEPT_BYTES);
+            self.pieces.clear();
+            self.pieces.resize(KEPT, KeptPiece::default());
+        }
+        let hash = xxh3_64(piece);
+        if let Some(place) = self.pieces.get_mut(place(hash, KEPT)) {
+            *place = KeptPiece { hash, start: self.bytes.len(), length: piece.len(), count };
+            self.bytes.extend_from_slice(piece);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of(memo: &mut Memo, piece: &[u8], count: usize) -> usize {
+        match Key::of(piece) {
+            Some(key) => memo.known(key).map_or_else(
+                || {
+                    memo.learn(key, count);
+                    count
+                },
+                usize::from,
+            ),
+            None => memo.known_long(piece).unwrap_or_else(|| {
+                memo.learn_long(piece, count);
+                count
+            }),
+        }
+    }
+
     #[test]
     fn what_was_counted_is_remembered_by_all_its_bytes() {
         let mut memo = Memo::new();
-        for length in 1..40 {
+        for length in (1..100).chain([LONGEST - 1, LONGEST, LONGEST + 1]) {
             for fill in [0_u8, b'a', 255] {
                 let piece = vec![fill; length];
                 let count = length % 13 + 1;
-                assert_eq!(memo.of(&piece, || count), count);
-                let again = memo.of(&piece, || 99);
+                assert_eq!(of(&mut memo, &piece, count), count);
+                let again = of(&mut memo, &piece, 99);
                 assert_eq!(again, if length <= LONGEST { count } else { 99 });
             }
         }
@@ -141,9 +186,9 @@ mod tests {
         let mut memo = Memo::new();
         for round in 0..2 {
             for number in 0..200_000_usize {
-                let piece = format!("{number}-{}", "x".repeat(number % 25));
+                let piece = format!("{number}-{}", "x".repeat(number % 45));
                 let count = number % 15 + 1;
-                assert_eq!(memo.of(piece.as_bytes(), || count), count, "{piece} in round {round}");
+                assert_eq!(of(&mut memo, piece.as_bytes(), count), count, "{piece} in round {round}");
             }
         }
     }

@@ -1,9 +1,10 @@
 //! The tokens of a piece: the two neighbours that make the token of lowest rank are merged, the left ones first, until
-//! no two make one.
+//! no two make one. Merging begins with bytes, or with the characters of which it would make one token first.
 //!
 //! That is done in three ways, by the length of the piece:
 //!
-//! - up to [`SHORT`] bytes, by looking through all neighbours for each merge;
+//! - up to [`SHORT`] bytes or characters, by looking through all neighbours for each merge, and several pieces in turn:
+//!   what is fetched from a distant memory for one of them comes while the others are at work;
 //! - up to [`BLOCK`] bytes, with a heap;
 //! - longer ones, in blocks. At the border of two blocks the tokens are right if the last and the first can be neighbours
 //!   ([`Vocab::can_be_neighbours`]); else a few tokens around it are merged again, then twice as many. So the time is
@@ -13,9 +14,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::vocab::{NONE, Vocab};
+use crate::dispatch::{Kernel, best};
 
-/// Bytes up to which the heap is slower.
-const SHORT: usize = 40;
+/// Bytes or characters up to which the heap is slower.
+const SHORT: usize = 32;
+
+/// Pieces that are merged in turn, at most.
+pub(super) const TURNS: usize = 16;
 
 /// Bytes of a block.
 const BLOCK: usize = 1024;
@@ -30,7 +35,7 @@ const KEPT: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Merger {
     tokens: Vec<u32>,
-    ranks: Vec<u32>,
+    few: Vec<Few>,
     links: Vec<Link>,
     heap: BinaryHeap<Reverse<u64>>,
 }
@@ -46,62 +51,106 @@ struct Link {
 }
 
 impl Merger {
-    /// The number of tokens of a piece.
-    pub(super) fn count(&mut self, vocab: &Vocab, piece: &[u8]) -> usize {
-        if piece.len() <= BLOCK {
-            self.merge(vocab, piece);
-            return self.tokens.len();
+    /// The number of tokens of each of at most [`TURNS`] pieces.
+    pub(super) fn counts<'a>(
+        &mut self,
+        vocab: &Vocab,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        counts: &mut [usize; TURNS],
+    ) {
+        self.few.clear();
+        let mut turns = [0; TURNS];
+        for ((piece, count), number) in pieces.zip(counts.iter_mut()).zip(0..) {
+            if let Some(at_once) = self.at_once(vocab, piece) {
+                *count = at_once;
+            } else if let Some(turn) = turns.get_mut(self.few.len()) {
+                *turn = number;
+                self.few.push(Few::new(vocab, &self.tokens));
+            }
         }
-        let count = self.long(vocab, piece);
-        if self.links.capacity() * size_of::<Link>() > KEPT {
-            *self = Merger::default();
+        best(Turns { vocab, few: &mut self.few });
+        for (few, turn) in self.few.iter().zip(turns) {
+            if let Some(count) = counts.get_mut(turn) {
+                *count = few.left;
+            }
         }
-        count
+    }
+
+    /// The number of tokens of a piece that need not take turns; else what merging begins with is in `tokens`.
+    fn at_once(&mut self, vocab: &Vocab, piece: &[u8]) -> Option<usize> {
+        if piece.len() > BLOCK {
+            let count = self.long(vocab, piece);
+            if self.links.capacity() * size_of::<Link>() > KEPT {
+                *self = Merger::default();
+            }
+            return Some(count);
+        }
+        self.begin(vocab, piece);
+        let is_token = |one, two| vocab.first_pair(one, two) != NONE;
+        match *self.tokens {
+            [] => Some(0),
+            [_] => Some(1),
+            [one, two] => Some(if is_token(one, two) { 1 } else { 2 }),
+            [one, two, three] => {
+                let (left, right) = (vocab.first_pair(one, two), vocab.first_pair(two, three));
+                let both = if left <= right { (left, three) } else { (one, right) };
+                Some(match left.min(right) {
+                    NONE => 3,
+                    _ if is_token(both.0, both.1) => 1,
+                    _ => 2,
+                })
+            }
+            _ if self.tokens.len() <= SHORT => None,
+            _ => {
+                self.with_heap(vocab);
+                Some(self.tokens.len())
+            }
+        }
     }
 
     /// Merges a piece into `tokens`.
     fn merge(&mut self, vocab: &Vocab, piece: &[u8]) {
-        if piece.len() <= SHORT {
-            self.looking_through(vocab, piece);
+        self.begin(vocab, piece);
+        if self.tokens.len() <= SHORT {
+            self.looking_through(vocab);
         } else {
-            self.with_heap(vocab, piece);
+            self.with_heap(vocab);
         }
     }
 
-    fn looking_through(&mut self, vocab: &Vocab, piece: &[u8]) {
-        let Merger { tokens, ranks, .. } = self;
+    /// Puts what merging begins with into `tokens`.
+    fn begin(&mut self, vocab: &Vocab, piece: &[u8]) {
+        let Merger { tokens, .. } = self;
         tokens.clear();
-        tokens.extend(piece.iter().map(|&byte| vocab.byte(byte)));
-        ranks.clear();
-        ranks.extend(tokens.iter().zip(tokens.iter().skip(1)).map(|(&one, &two)| vocab.pair(one, two)));
-        // the first of equal ones
-        while let Some((place, &rank)) = ranks.iter().enumerate().min_by_key(|(_, rank)| **rank) {
-            if rank == NONE {
-                break;
-            }
-            tokens.remove(place + 1);
-            ranks.remove(place);
-            if let Some(token) = tokens.get_mut(place) {
-                *token = rank;
-            }
-            if let (Some(&next), Some(after)) = (tokens.get(place + 1), ranks.get_mut(place)) {
-                *after = vocab.pair(rank, next);
-            }
-            if let Some(before) = place.checked_sub(1)
-                && let (Some(&token), Some(merged)) = (tokens.get(before), ranks.get_mut(before))
-            {
-                *merged = vocab.pair(token, rank);
-            }
+        let mut place = 0;
+        while let Some(&byte) = piece.get(place) {
+            let (token, length) = match byte {
+                0xC0.. => vocab.chars.whole(piece, place).unwrap_or((vocab.byte(byte), 1)),
+                _ => (vocab.byte(byte), 1),
+            };
+            tokens.push(token);
+            place += length;
         }
     }
 
-    fn with_heap(&mut self, vocab: &Vocab, piece: &[u8]) {
+    fn looking_through(&mut self, vocab: &Vocab) {
+        let mut few = Few::new(vocab, &self.tokens);
+        best(Turns { vocab, few: std::slice::from_mut(&mut few) });
+        self.tokens.clear();
+        let mut place = 0;
+        for _ in 0..few.left {
+            self.tokens.push(at(&few.tokens, place));
+            place = at(&few.next, place);
+        }
+    }
+
+    fn with_heap(&mut self, vocab: &Vocab) {
         let Merger { tokens, links, heap, .. } = self;
         links.clear();
-        let mut bytes = piece.iter().map(|&byte| vocab.byte(byte)).peekable();
+        let mut single = tokens.iter().copied().peekable();
         let mut place = 0_u32;
-        while let Some(token) = bytes.next() {
-            let merged = bytes.peek().map_or(NONE, |&next| vocab.pair(token, next));
+        while let Some(token) = single.next() {
+            let merged = single.peek().map_or(NONE, |&next| vocab.first_pair(token, next));
             links.push(Link { token, merged, before: place.wrapping_sub(1), next: place + 1 });
             place += 1;
         }
@@ -210,6 +259,118 @@ impl Merger {
     }
 }
 
+/// Merges several pieces in turn, one step of each.
+struct Turns<'a> {
+    vocab: &'a Vocab,
+    few: &'a mut [Few],
+}
+
+impl Kernel for Turns<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut working = (1_u32 << self.few.len().min(TURNS)) - 1;
+        while working != 0 {
+            let mut later = working;
+            while later != 0 {
+                let turn = later.trailing_zeros();
+                later &= later - 1;
+                if !self.few.get_mut(turn as usize).is_some_and(|few| few.merge_lowest(self.vocab)) {
+                    working &= !(1 << turn);
+                }
+            }
+        }
+    }
+}
+
+/// Up to [`SHORT`] tokens, linked by their places.
+#[derive(Debug)]
+struct Few {
+    tokens: [u32; SHORT],
+    next: [u8; SHORT],
+    before: [u8; SHORT],
+    /// The token that one makes with the next, and its place: the least one is merged first.
+    merges: [u32; SHORT],
+    /// Tokens that are left.
+    left: usize,
+}
+
+/// No place.
+const END: u8 = u8::MAX;
+
+impl Few {
+    fn new(vocab: &Vocab, tokens: &[u32]) -> Few {
+        let mut few = Few {
+            tokens: [NONE; SHORT],
+            next: [END; SHORT],
+            before: [END; SHORT],
+            merges: [NONE; SHORT],
+            left: tokens.len().min(SHORT),
+        };
+        let mut last = END;
+        for (&token, place) in tokens.iter().take(SHORT).zip(0_u8..) {
+            put(&mut few.tokens, place, token);
+            put(&mut few.before, place, last);
+            if last != END {
+                put(&mut few.next, last, place);
+                put(&mut few.merges, last, merge_at(vocab.first_pair(at(&few.tokens, last), token), last));
+            }
+            last = place;
+        }
+        few
+    }
+
+    /// Whether there was something to merge.
+    #[inline(always)]
+    fn merge_lowest(&mut self, vocab: &Vocab) -> bool {
+        let lowest = self.merges.iter().fold(NONE, |lowest, &merge| lowest.min(merge));
+        if lowest >= NOTHING {
+            return false;
+        }
+        self.left -= 1;
+        let (token, place) = (lowest >> 8, lowest.to_le_bytes()[0]);
+        let gone = at(&self.next, place);
+        let next = at(&self.next, gone);
+        put(&mut self.tokens, place, token);
+        put(&mut self.next, place, next);
+        put(&mut self.merges, gone, NONE);
+        let mut merge = NONE;
+        if next != END {
+            put(&mut self.before, next, place);
+            merge = merge_at(vocab.pair(token, at(&self.tokens, next)), place);
+        }
+        put(&mut self.merges, place, merge);
+        let before = at(&self.before, place);
+        if before != END {
+            let merge = merge_at(vocab.pair(at(&self.tokens, before), token), before);
+            put(&mut self.merges, before, merge);
+        }
+        true
+    }
+}
+
+#[inline(always)]
+/// The lowest rank first, then the leftmost; at least [`NOTHING`] if there is none.
+fn merge_at(rank: u32, place: u8) -> u32 {
+    rank << 8 | u32::from(place)
+}
+
+/// Above all merges: ranks have 18 bits.
+const NOTHING: u32 = 1 << 26;
+
+#[inline(always)]
+fn at<T: Copy + Default>(array: &[T; SHORT], place: u8) -> T {
+    array.get(usize::from(place) % SHORT).copied().unwrap_or_default()
+}
+
+#[inline(always)]
+fn put<T>(array: &mut [T; SHORT], place: u8, value: T) {
+    if let Some(slot) = array.get_mut(usize::from(place) % SHORT) {
+        *slot = value;
+    }
+}
+
 /// The lowest rank first, then the leftmost.
 fn entry(rank: u32, place: u32) -> Reverse<u64> {
     Reverse(u64::from(rank) << 32 | u64::from(place))
@@ -227,31 +388,28 @@ mod tests {
     use super::super::{CL100K, O200K};
     use super::*;
 
-    /// The rule as it is written above.
-    fn naive(vocab: &Vocab, piece: &[u8]) -> Vec<u32> {
-        let mut tokens: Vec<u32> = piece.iter().map(|&byte| vocab.byte(byte)).collect();
-        loop {
-            let pairs = tokens.windows(2).map(|pair| vocab.pair(pair[0], pair[1]));
-            let Some((rank, place)) = pairs.zip(0..).filter(|&(rank, _)| rank != NONE).min() else {
-                return tokens;
-            };
-            tokens.splice(place..place + 2, [rank]);
-        }
-    }
-
     fn vocabs() -> [&'static Vocab; 2] {
         [CL100K.get().unwrap().0, O200K.get().unwrap().0]
     }
 
     proptest! {
         #[test]
-        fn all_ways_merge_alike(piece in r"[a-zA-Z]{1,60}|[ab]{1,60}|-{1,60}|\PC{1,20}|[ก-๙]{1,30}") {
+        fn all_ways_merge_alike(
+            piece in r"[a-zA-Z]{1,60}|[ab]{1,60}|-{1,60}|\PC{1,20}|[ ก-๙]{1,30}|[ а-я]{1,30}|[ \u{900}-\u{1780}]{1,20}|[ 一-龥ぁ-ヿ]{1,20}|[ا-ي ἀ-ῼא-ת]{1,20}"
+        ) {
             for vocab in vocabs() {
                 let mut merger = Merger::default();
-                let expected = naive(vocab, piece.as_bytes());
-                merger.looking_through(vocab, piece.as_bytes());
-                prop_assert_eq!(&merger.tokens, &expected);
-                merger.with_heap(vocab, piece.as_bytes());
+                let expected = vocab.naive(piece.as_bytes());
+                merger.begin(vocab, piece.as_bytes());
+                if merger.tokens.len() <= SHORT {
+                    merger.looking_through(vocab);
+                    prop_assert_eq!(&merger.tokens, &expected);
+                }
+                let mut counts = [0; TURNS];
+                merger.counts(vocab, std::iter::repeat_n(piece.as_bytes(), TURNS), &mut counts);
+                prop_assert_eq!(counts, [expected.len(); TURNS]);
+                merger.begin(vocab, piece.as_bytes());
+                merger.with_heap(vocab);
                 prop_assert_eq!(&merger.tokens, &expected);
             }
         }
@@ -260,10 +418,10 @@ mod tests {
         fn neighbours_are_those_that_merging_leaves(piece in r"[a-z]{2,12}|[a-e -]{2,12}", cut in 1..11_usize) {
             for vocab in vocabs() {
                 let (one, two) = piece.split_at(cut.min(piece.len() - 1));
-                let [one, two] = [one, two].map(|part| naive(vocab, part.as_bytes()));
+                let [one, two] = [one, two].map(|part| vocab.naive(part.as_bytes()));
                 let joined = [one.clone(), two.clone()].concat();
                 let can = vocab.can_be_neighbours(one[one.len() - 1], two[0]);
-                prop_assert_eq!(can, naive(vocab, piece.as_bytes()) == joined);
+                prop_assert_eq!(can, vocab.naive(piece.as_bytes()) == joined);
             }
         }
     }
@@ -281,9 +439,13 @@ mod tests {
             for piece in [piece.into_bytes(), vec![byte; same], vec![b'-'; same], period] {
                 for vocab in vocabs() {
                     let mut merger = Merger::default();
-                    merger.with_heap(vocab, &piece);
+                    merger.begin(vocab, &piece);
+                    merger.with_heap(vocab);
                     let expected = merger.tokens.len();
-                    prop_assert_eq!(merger.count(vocab, &piece), expected);
+                    let mut counts = [0; TURNS];
+                    let pieces: [&[u8]; 3] = [&piece, b"", b"between"];
+                    merger.counts(vocab, pieces.into_iter(), &mut counts);
+                    prop_assert_eq!(&counts[..3], [expected, 0, 1]);
                 }
             }
         }

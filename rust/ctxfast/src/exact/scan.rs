@@ -1,51 +1,72 @@
-//! Where a tokenizer cuts a text before it merges: one function for each published split pattern.
+//! Where a tokenizer cuts a text before it merges: the split patterns that are published, as functions.
 //!
 //! The patterns look ahead, never back, so where a piece ends depends on nothing before it. These functions are the
-//! specification: plain, one character after the other.
+//! specification: plain, one character after the other. `wide` does the same for 64 bytes of ASCII at a time.
 
-use super::classes::{LETTER, LOWER, NUMBER, SPACE, UPPER, classes};
+use super::classes::{END, LETTER, LOWER, NUMBER, SPACE, UPPER, classes};
 
 /// A split pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Grammar {
-    Cl100k,
-    O200k,
+pub(super) struct Grammar {
+    pub(super) words: Words,
+    /// Digits of a piece, at most.
+    pub(super) digits: usize,
+    /// Whether `'s`, `'t`, `'re` and the like are pieces (of [`Words::Letters`]) or belong to the word before.
+    pub(super) contractions: bool,
 }
 
-/// What stands in for a lone surrogate.
-const REPLACEMENT: u32 = 0xFFFD;
+/// What is a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// Letters.
+    Letters,
+    /// Letters and marks; a capital behind a small letter begins another word. Signs take slashes behind them.
+    Cased,
+}
 
-/// A character, and how many units of the text it takes: two for a pair of surrogates.
+impl Grammar {
+    pub(super) const CL100K: Grammar = Grammar { words: Words::Letters, digits: 3, contractions: true };
+    pub(super) const O200K: Grammar = Grammar { words: Words::Cased, digits: 3, contractions: true };
+}
+
+/// UTF-8 in a buffer: the text, then [`END_BYTE`], and what may be read beyond it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Padded<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Bytes of text; at least [`PADDING`] others follow.
+    pub(super) end: usize,
+}
+
+/// What stands behind a text, and never in one.
+pub(super) const END_BYTE: u8 = 0xFF;
+
+/// Bytes behind a text, with the one that ends it.
+pub(super) const PADDING: usize = 64;
+
+/// A character of UTF-8, or the end of the text.
 #[derive(Clone, Copy)]
-pub(super) struct Char {
-    pub(super) point: u32,
-    pub(super) units: usize,
+struct Char {
+    point: u32,
+    length: usize,
     classes: u8,
 }
 
 impl Char {
-    #[inline]
-    pub(super) fn at<T: Copy + Into<u32>>(units: &[T], place: usize) -> Option<Char> {
-        let point: u32 = (*units.get(place)?).into();
-        if point & 0xFFFF_F800 == 0xD800 {
-            return Some(Char::surrogate(point, units.get(place + 1).map(|&unit| unit.into())));
-        }
-        Some(Char { point, units: 1, classes: classes(point) })
-    }
-
-    /// As Python's codec for UTF-16 reads them: a pair is a character, one alone is U+FFFD.
-    #[cold]
-    fn surrogate(point: u32, next: Option<u32>) -> Char {
-        let (point, units) = match next {
-            Some(low @ 0xDC00..0xE000) if point < 0xDC00 => {
-                (0x1_0000 + ((point - 0xD800) << 10) + (low - 0xDC00), 2)
-            }
-            _ => (REPLACEMENT, 1),
+    #[inline(always)]
+    fn at(text: Padded<'_>, place: usize) -> Char {
+        let four: Option<&[u8; 4]> = text.bytes.get(place..).and_then(<[u8]>::first_chunk);
+        let four = u32::from_le_bytes(four.copied().unwrap_or([END_BYTE; 4]));
+        let tail = |shift: u32| four >> shift & 0x3F;
+        let (point, length) = match four & 0xFF {
+            first @ ..0x80 => (first, 1),
+            first @ ..0xE0 => ((first & 0x1F) << 6 | tail(8), 2),
+            first @ ..0xF0 => ((first & 0x0F) << 12 | tail(8) << 6 | tail(16), 3),
+            first => ((first & 0x0F) << 18 | tail(8) << 12 | tail(16) << 6 | tail(24), 4),
         };
-        Char { point, units, classes: classes(point) }
+        Char { point, length, classes: classes(point) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is(self, class: u8) -> bool {
         self.classes & class != 0
     }
@@ -56,70 +77,90 @@ impl Char {
 
     /// `[^\r\n\p{L}\p{N}]`, which may stand before letters.
     fn may_lead(self) -> bool {
-        !self.is(LETTER | NUMBER) && !self.is_line_end()
+        !self.is(LETTER | NUMBER | END) && !self.is_line_end()
+    }
+
+    /// `[^\s\p{L}\p{N}]`
+    fn is_sign(self) -> bool {
+        !self.is(SPACE | LETTER | NUMBER | END)
     }
 }
 
 /// Where the piece that starts at a place ends; behind `start`, or the end of the text.
-#[inline]
-pub(super) fn piece_end<T: Copy + Into<u32>>(grammar: Grammar, units: &[T], start: usize) -> usize {
-    let Some(first) = Char::at(units, start) else { return units.len() };
-    match grammar {
-        Grammar::Cl100k => cl100k(units, start, first),
-        Grammar::O200k => o200k(units, start, first),
+#[inline(always)]
+pub(super) fn piece_end(grammar: Grammar, text: Padded<'_>, start: usize) -> usize {
+    let first = Char::at(text, start);
+    match grammar.words {
+        _ if first.is(END) => text.end,
+        Words::Letters => letters(grammar, text, start, first),
+        Words::Cased => cased(grammar, text, start, first),
     }
 }
 
 /// `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
-fn cl100k<T: Copy + Into<u32>>(units: &[T], start: usize, first: Char) -> usize {
-    if let Some(end) = contraction(units, start) {
+#[inline(always)]
+fn letters(grammar: Grammar, text: Padded<'_>, start: usize, first: Char) -> usize {
+    if first.point == u32::from('\'')
+        && grammar.contractions
+        && let Some(end) = contraction(text, start)
+    {
         return end;
     }
     if first.is(LETTER) || first.may_lead() {
-        let letters = if first.is(LETTER) { start } else { start + first.units };
-        let end = run(units, letters, |char| char.is(LETTER));
+        let letters = if first.is(LETTER) { start } else { start + first.length };
+        let end = run(text, letters, |char| char.is(LETTER));
         if end > letters {
             return end;
         }
     }
     if first.is(NUMBER) {
-        return numbers(units, start);
+        return numbers(grammar, text, start);
     }
-    if let Some(end) = signs(units, start, first, Char::is_line_end) {
+    if let Some(end) = signs(text, start, first, Char::is_line_end) {
         return end;
     }
-    let space = Space::at(units, start);
-    if space.end == units.len() { space.end } else { space.line_end.unwrap_or(space.before_last) }
+    let space = Space::at(text, start);
+    if space.end == text.end { space.end } else { space.line_end.unwrap_or(space.before_last) }
 }
 
 /// `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, then
 /// `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, then
 /// `\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-fn o200k<T: Copy + Into<u32>>(units: &[T], start: usize, first: Char) -> usize {
-    if let Some(end) = word(units, start, first) {
-        return contraction(units, end).unwrap_or(end);
+#[inline(always)]
+fn cased(grammar: Grammar, text: Padded<'_>, start: usize, first: Char) -> usize {
+    if let Some(end) = word(text, start, first) {
+        let behind = if grammar.contractions { contraction(text, end) } else { None };
+        return behind.unwrap_or(end);
     }
     if first.is(NUMBER) {
-        return numbers(units, start);
+        return numbers(grammar, text, start);
     }
     let is_tail = |char: Char| char.is_line_end() || char.point == u32::from('/');
-    if let Some(end) = signs(units, start, first, is_tail) {
+    if let Some(end) = signs(text, start, first, is_tail) {
         return end;
     }
-    let space = Space::at(units, start);
-    space.line_end.unwrap_or(if space.end == units.len() { space.end } else { space.before_last })
+    let space = Space::at(text, start);
+    space.line_end.unwrap_or(if space.end == text.end { space.end } else { space.before_last })
 }
 
 /// A word of the second grammar, without the contraction behind it. Four attempts, in the pattern's order: with lower
 /// case at its end, and a sign before it or not; then without lower case, and a sign or not.
-fn word<T: Copy + Into<u32>>(units: &[T], start: usize, first: Char) -> Option<usize> {
-    let led = first.may_lead().then(|| Word::at(units, start + first.units));
-    if let Some(end) = led.as_ref().and_then(|word| word.with_lower) {
-        return Some(end);
-    }
-    let bare = Word::at(units, start);
+#[inline(always)]
+fn word(text: Padded<'_>, start: usize, first: Char) -> Option<usize> {
     let upper = |word: Word| (word.upper > word.start).then_some(word.upper);
-    bare.with_lower.or_else(|| led.and_then(upper)).or_else(|| upper(bare))
+    if !first.may_lead() {
+        let bare = Word::at(text, start);
+        return bare.with_lower.or_else(|| upper(bare));
+    }
+    let led = Word::at(text, start + first.length);
+    if led.with_lower.is_some() {
+        return led.with_lower;
+    }
+    if !first.is(UPPER | LOWER) {
+        return upper(led);
+    }
+    let bare = Word::at(text, start); // a mark, which can be the sign as well
+    bare.with_lower.or_else(|| upper(led)).or_else(|| upper(bare))
 }
 
 struct Word {
@@ -131,50 +172,56 @@ struct Word {
 }
 
 impl Word {
-    fn at<T: Copy + Into<u32>>(units: &[T], start: usize) -> Word {
+    #[inline(always)]
+    fn at(text: Padded<'_>, start: usize) -> Word {
         let mut last_lower = None; // letters without case, and marks, can be both
         let mut upper = start;
-        while let Some(char) = Char::at(units, upper).filter(|char| char.is(UPPER)) {
-            upper += char.units;
+        loop {
+            let char = Char::at(text, upper);
+            if !char.is(UPPER) {
+                break;
+            }
+            upper += char.length;
             if char.is(LOWER) {
                 last_lower = Some(upper);
             }
         }
-        let end = run(units, upper, |char| char.is(LOWER));
+        let end = run(text, upper, |char| char.is(LOWER));
         Word { start, upper, with_lower: if end > upper { Some(end) } else { last_lower } }
     }
 }
 
 /// The end of the characters that are of a kind.
-#[inline]
-fn run<T: Copy + Into<u32>>(units: &[T], start: usize, belongs: impl Fn(Char) -> bool) -> usize {
+#[inline(always)]
+fn run(text: Padded<'_>, start: usize, belongs: impl Fn(Char) -> bool) -> usize {
     let mut end = start;
-    while let Some(char) = Char::at(units, end).filter(|&char| belongs(char)) {
-        end += char.units;
+    loop {
+        let char = Char::at(text, end);
+        if !belongs(char) {
+            return end;
+        }
+        end += char.length;
     }
-    end
 }
 
-/// Up to three digits.
-fn numbers<T: Copy + Into<u32>>(units: &[T], start: usize) -> usize {
+fn numbers(grammar: Grammar, text: Padded<'_>, start: usize) -> usize {
     let mut end = start;
-    for _ in 0..3 {
-        let Some(char) = Char::at(units, end).filter(|char| char.is(NUMBER)) else { break };
-        end += char.units;
+    for _ in 0..grammar.digits {
+        let char = Char::at(text, end);
+        if !char.is(NUMBER) {
+            break;
+        }
+        end += char.length;
     }
     end
 }
 
 /// A space or none, signs, and what may stand behind them.
-fn signs<T: Copy + Into<u32>>(
-    units: &[T],
-    start: usize,
-    first: Char,
-    is_tail: impl Fn(Char) -> bool,
-) -> Option<usize> {
+#[inline(always)]
+fn signs(text: Padded<'_>, start: usize, first: Char, is_tail: impl Fn(Char) -> bool) -> Option<usize> {
     let signs = if first.point == u32::from(' ') { start + 1 } else { start };
-    let end = run(units, signs, |char| !char.is(SPACE | LETTER | NUMBER));
-    (end > signs).then(|| run(units, end, is_tail))
+    let end = run(text, signs, Char::is_sign);
+    (end > signs).then(|| run(text, end, is_tail))
 }
 
 /// White space from a place on.
@@ -187,11 +234,15 @@ struct Space {
 }
 
 impl Space {
-    fn at<T: Copy + Into<u32>>(units: &[T], start: usize) -> Space {
+    fn at(text: Padded<'_>, start: usize) -> Space {
         let (mut end, mut last, mut line_end) = (start, start, None);
-        while let Some(char) = Char::at(units, end).filter(|char| char.is(SPACE)) {
+        loop {
+            let char = Char::at(text, end);
+            if !char.is(SPACE) {
+                break;
+            }
             last = end;
-            end += char.units;
+            end += char.length;
             if char.is_line_end() {
                 line_end = Some(end);
             }
@@ -201,22 +252,55 @@ impl Space {
 }
 
 /// The end of a contraction, in upper or lower case: `'s`, `'t`, `'m`, `'d`, `'ll`, `'ve`, `'re`.
-fn contraction<T: Copy + Into<u32>>(units: &[T], start: usize) -> Option<usize> {
-    let letter = |place: usize| {
-        let point: u32 = (*units.get(start + place)?).into();
-        match char::from_u32(point)? {
-            'ſ' => Some('s'), // the only other character that is one of these letters where case is ignored
-            char => Some(char.to_ascii_lowercase()),
-        }
-    };
-    if letter(0)? != '\'' {
+fn contraction(text: Padded<'_>, start: usize) -> Option<usize> {
+    let letter = |place: usize| text.bytes.get(start + place).map(u8::to_ascii_lowercase);
+    if letter(0)? != b'\'' {
         return None;
     }
     match (letter(1)?, letter(2)) {
-        ('s' | 't' | 'm' | 'd', _) => Some(start + 2),
-        ('l', Some('l')) | ('v' | 'r', Some('e')) => Some(start + 3),
+        (b's' | b't' | b'm' | b'd', _) => Some(start + 2),
+        // the last one is `ſ`, which is an s where case is ignored
+        (b'l', Some(b'l')) | (b'v' | b'r', Some(b'e')) | (0xC5, Some(0xBF)) => Some(start + 3),
         _ => None,
     }
+}
+
+/// The last place, behind the start, at which a piece begins whatever the rest of the text is, and at which the text
+/// may be cut: the tokens of both parts are those of the whole. It is where letters or digits end before something else,
+/// or where a line begins.
+pub(super) fn last_border(text: Padded<'_>) -> Option<usize> {
+    let mut place = text.end;
+    let mut next: Option<Char> = None;
+    while let Some(start) = place.checked_sub(1).and_then(|last| start_of_char(text.bytes, last)) {
+        let char = Char::at(text, start);
+        if next.is_some_and(|next| is_border(char, next)) {
+            return Some(place);
+        }
+        (place, next) = (start, Some(char));
+    }
+    None
+}
+
+/// The start of the character that has the byte at a place.
+fn start_of_char(text: &[u8], mut place: usize) -> Option<usize> {
+    while text.get(place)? & 0xC0 == 0x80 {
+        place = place.checked_sub(1)?;
+    }
+    Some(place)
+}
+
+fn is_border(one: Char, two: Char) -> bool {
+    if one.is_line_end() {
+        return !two.is(SPACE) && two.point != u32::from('/');
+    }
+    one.is(LETTER | NUMBER) && !two.is(LETTER | NUMBER | UPPER | LOWER) && two.point != u32::from('\'')
+}
+
+/// What tests read.
+#[cfg(test)]
+pub(super) fn padded(text: &str, test: impl FnOnce(Padded<'_>)) {
+    let bytes = [text.as_bytes(), &[END_BYTE; PADDING]].concat();
+    read(Padded { bytes: &bytes, end: text.len() });
 }
 
 #[cfg(test)]
@@ -225,52 +309,78 @@ mod tests {
 
     use super::*;
 
-    fn pieces(grammar: Grammar, text: &str) -> Vec<String> {
-        let units: Vec<u32> = text.chars().map(u32::from).collect();
+    const GRAMMARS: [Grammar; 4] = [
+        Grammar::CL100K,
+        Grammar::O200K,
+        Grammar { digits: 1, ..Grammar::CL100K },
+        Grammar { digits: 1, contractions: false, ..Grammar::O200K },
+    ];
+
+    fn pieces(grammar: Grammar, text: &str) -> Vec<&str> {
         let mut pieces = Vec::new();
-        let mut start = 0;
-        while start < units.len() {
-            let end = piece_end(grammar, &units, start);
-            pieces.push(units[start..end].iter().filter_map(|&point| char::from_u32(point)).collect());
-            start = end;
-        }
+        padded(text, |bytes| {
+            let mut start = 0;
+            while start < text.len() {
+                let end = piece_end(grammar, bytes, start);
+                pieces.push(&text[start..end]);
+                start = end;
+            }
+        });
         pieces
     }
 
     #[test]
     fn the_grammars_differ_in_words_and_line_ends() {
-        assert_eq!(pieces(Grammar::Cl100k, "camelCase don't"), ["camelCase", " don", "'t"]);
-        assert_eq!(pieces(Grammar::O200k, "camelCase don't"), ["camel", "Case", " don't"]);
-        assert_eq!(pieces(Grammar::Cl100k, "x \n  "), ["x", " \n  "]);
-        assert_eq!(pieces(Grammar::O200k, "x \n  "), ["x", " \n", "  "]);
-        assert_eq!(pieces(Grammar::Cl100k, "!/\n/"), ["!/\n", "/"]);
-        assert_eq!(pieces(Grammar::O200k, "!/\n/"), ["!/\n/"]);
-        assert_eq!(pieces(Grammar::O200k, "1234  a"), ["123", "4", " ", " a"]);
-        assert_eq!(pieces(Grammar::O200k, "n'ſ'SDn"), ["n'ſ", "'SDn"]);
+        let [cl100k, o200k, one_digit, tekken] = GRAMMARS;
+        assert_eq!(pieces(cl100k, "camelCase don't"), ["camelCase", " don", "'t"]);
+        assert_eq!(pieces(o200k, "camelCase don't"), ["camel", "Case", " don't"]);
+        assert_eq!(pieces(tekken, "camelCase don't"), ["camel", "Case", " don", "'t"]);
+        assert_eq!(pieces(cl100k, "x \n  "), ["x", " \n  "]);
+        assert_eq!(pieces(o200k, "x \n  "), ["x", " \n", "  "]);
+        assert_eq!(pieces(cl100k, "!/\n/"), ["!/\n", "/"]);
+        assert_eq!(pieces(o200k, "!/\n/"), ["!/\n/"]);
+        assert_eq!(pieces(o200k, "1234  a"), ["123", "4", " ", " a"]);
+        assert_eq!(pieces(one_digit, "123  a"), ["1", "2", "3", " ", " a"]);
+        assert_eq!(pieces(o200k, "n'ſ'SDn"), ["n'ſ", "'SDn"]);
     }
 
-    #[test]
-    fn surrogates_are_read_as_utf_16_is() {
-        let thumb = Char::at(&[0xD83D_u16, 0xDC4D], 0).unwrap();
-        assert_eq!((thumb.point, thumb.units), (0x1F44D, 2));
-        for alone in [&[0xD83D_u16][..], &[0xD83D, 0xD83D], &[0xDC4D, 0xD83D], &[0xD83D, 0x61]] {
-            let char = Char::at(alone, 0).unwrap();
-            assert_eq!((char.point, char.units), (REPLACEMENT, 1));
-        }
+    /// Texts of characters that the patterns tell apart.
+    fn texts() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[aA '\n/1.é\u{301}สſʰ\t\r中🧠\u{a0}stlLvVeE]{0,40}",
+            "\\PC{0,40}",
+            "[a-zA-Z0-9 \n.,'/]{0,80}"
+        ]
     }
 
     proptest! {
         #[test]
-        fn every_piece_ends_behind_its_start(units in proptest::collection::vec(0..0x11_0000_u32, 0..40), words in r"[aA '\n/1é\u{301}]{0,40}") {
-            let words: Vec<u32> = words.chars().map(u32::from).collect();
-            for text in [units, words] {
-                for start in 0..text.len() {
-                    for grammar in [Grammar::Cl100k, Grammar::O200k] {
-                        let end = piece_end(grammar, &text, start);
-                        prop_assert!(start < end && end <= text.len());
-                    }
+        fn every_piece_ends_behind_its_start_at_a_character(text in texts()) {
+            padded(&text, |bytes| for (start, _) in text.char_indices() {
+                for grammar in GRAMMARS {
+                    let end = piece_end(grammar, bytes, start);
+                    assert!(start < end && text.is_char_boundary(end));
                 }
+            });
+        }
+
+        #[test]
+        fn a_text_may_be_cut_at_a_border(text in texts(), behind in texts()) {
+            let mut border = None;
+            padded(&text, |bytes| border = last_border(bytes));
+            let Some(border) = border else { return Ok(()) };
+            prop_assert!(0 < border && border < text.len() && text.is_char_boundary(border));
+            let whole = text.clone() + &behind;
+            let (one, two) = whole.split_at(border);
+            for grammar in GRAMMARS {
+                let parts = [pieces(grammar, one), pieces(grammar, two)].concat();
+                prop_assert_eq!(pieces(grammar, &whole), parts);
             }
+        }
+
+        #[test]
+        fn there_is_a_border_in_words(words in "[a-z]{1,9} [a-z]{1,9}") {
+            padded(&words, |bytes| assert_eq!(last_border(bytes), words.find(' ')));
         }
     }
 }

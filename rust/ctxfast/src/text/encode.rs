@@ -77,7 +77,8 @@ fn pass_on<T: Copy + Into<u32>, E>(
     take(&buffer)
 }
 
-fn add<T: Copy + Into<u32>>(units: &[T], buffer: &mut Vec<u8>) {
+/// Adds units to a buffer as UTF-8; a surrogate is written as if it were a character.
+pub(crate) fn add<T: Copy + Into<u32>>(units: &[T], buffer: &mut Vec<u8>) {
     let (strides, rest) = units.as_chunks::<STRIDE>();
     for stride in strides {
         let stride = stride.map(Into::into);
@@ -87,13 +88,20 @@ fn add<T: Copy + Into<u32>>(units: &[T], buffer: &mut Vec<u8>) {
         } else if stride.iter().all(|&point| (0x800..0x1_0000).contains(&point)) {
             buffer.extend_from_slice(stride.map(three).as_flattened());
         } else {
+            let (mut bytes, mut size) = ([0; 4 * STRIDE], 0);
             for point in stride {
-                push(point, buffer);
+                let (char, length) = utf8(point);
+                if let Some(place) = bytes.get_mut(size..size + 4) {
+                    place.copy_from_slice(&char); // what is too much is written over
+                }
+                size += length;
             }
+            buffer.extend_from_slice(bytes.get(..size).unwrap_or_default());
         }
     }
     for &unit in rest {
-        push(unit.into(), buffer);
+        let (char, length) = utf8(unit.into());
+        buffer.extend_from_slice(char.get(..length).unwrap_or_default());
     }
 }
 
@@ -111,16 +119,17 @@ fn three(point: u32) -> [u8; 3] {
     [0xe0 | low(point >> 12), tail(point, 6), tail(point, 0)]
 }
 
-/// The bytes of one code point.
-fn push(point: u32, bytes: &mut Vec<u8>) {
+/// The bytes of one code point, and how many of the four they are.
+#[inline]
+fn utf8(point: u32) -> ([u8; 4], usize) {
     match point {
-        0..0x80 => bytes.push(low(point)),
-        0x80..0x800 => bytes.extend_from_slice(&[0xc0 | low(point >> 6), tail(point, 0)]),
-        0x800..0x1_0000 => bytes.extend_from_slice(&three(point)),
-        _ => {
-            let first = 0xf0 | low(point >> 18 & 7);
-            bytes.extend_from_slice(&[first, tail(point, 12), tail(point, 6), tail(point, 0)]);
+        0..0x80 => ([low(point), 0, 0, 0], 1),
+        0x80..0x800 => ([0xc0 | low(point >> 6), tail(point, 0), 0, 0], 2),
+        0x800..0x1_0000 => {
+            let [one, two, three] = three(point);
+            ([one, two, three, 0], 3)
         }
+        _ => ([0xf0 | low(point >> 18 & 7), tail(point, 12), tail(point, 6), tail(point, 0)], 4),
     }
 }
 

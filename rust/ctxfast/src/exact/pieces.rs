@@ -1,0 +1,183 @@
+//! How many tokens the pieces of a text have together: the loop that everything here is for.
+
+use super::memo::Memo;
+use super::merge::{Merger, TURNS};
+use super::scan::{Grammar, Padded, piece_end};
+use super::sets::Key;
+use super::vocab::Vocab;
+use super::wide::{self, WINDOW};
+use crate::dispatch::Kernel;
+
+/// Counts pieces from the start of a text.
+pub(super) struct Pieces<'a> {
+    pub(super) grammar: Grammar,
+    pub(super) vocab: &'a Vocab,
+    /// The text, up to a border or to its end.
+    pub(super) text: Padded<'a>,
+    /// Counting ends soon after more tokens than this.
+    pub(super) limit: u64,
+    pub(super) merger: &'a mut Merger,
+    pub(super) memo: Option<&'a mut Memo>,
+}
+
+impl Kernel for Pieces<'_> {
+    /// Tokens.
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let Pieces { grammar, text, limit, .. } = self;
+        let padded = text.bytes;
+        let mut count = Count {
+            vocab: self.vocab,
+            padded,
+            merger: self.merger,
+            memo: self.memo,
+            tokens: 0,
+            new: [New::default(); TURNS],
+            size: 0,
+        };
+        let mut place = 0;
+        while place < text.end && count.tokens <= limit {
+            let window = padded.get(place..).and_then(<[u8]>::first_chunk::<WINDOW>);
+            if let Some(window) = window.filter(|window| begins_in_ascii(window)) {
+                let begin = place;
+                let mut starts = wide::starts(grammar, window);
+                while starts != 0 {
+                    let end = begin + starts.trailing_zeros() as usize;
+                    starts &= starts - 1;
+                    count.piece(place, end);
+                    place = end;
+                }
+                if place > begin {
+                    continue;
+                }
+            }
+            let end = piece_end(grammar, text, place);
+            count.piece(place, end);
+            place = end;
+        }
+        count.count_new();
+        count.tokens
+    }
+}
+
+/// Whether the window may hold the start of a second piece.
+#[inline(always)]
+fn begins_in_ascii(window: &[u8; WINDOW]) -> bool {
+    window.first_chunk().is_some_and(|&first| u64::from_le_bytes(first) & 0x8080_8080_8080_8080 == 0)
+}
+
+/// Adds up pieces.
+struct Count<'a> {
+    vocab: &'a Vocab,
+    padded: &'a [u8],
+    merger: &'a mut Merger,
+    memo: Option<&'a mut Memo>,
+    tokens: u64,
+    /// Pieces that are not remembered, to be counted together.
+    new: [New; TURNS],
+    size: usize,
+}
+
+/// A piece that is not remembered.
+#[derive(Clone, Copy, Default)]
+struct New {
+    start: usize,
+    end: usize,
+    /// That of a short piece; else the one of no piece.
+    key: Key,
+}
+
+impl Count<'_> {
+    #[inline(always)]
+    fn piece(&mut self, start: usize, end: usize) {
+        match self.key(start, end) {
+            Some(key) => self.short(key, start, end),
+            None => self.long(start, end),
+        }
+    }
+
+    #[inline(always)]
+    fn key(&self, start: usize, end: usize) -> Option<Key> {
+        let chunk = self.padded.get(start..).and_then(<[u8]>::first_chunk)?;
+        Key::first(chunk, end - start)
+    }
+
+    #[inline(always)]
+    fn short(&mut self, key: Key, start: usize, end: usize) {
+        match self.memo.as_ref().and_then(|memo| memo.known(key)) {
+            Some(known) => self.tokens += u64::from(known),
+            None => self.later(New { start, end, key }),
+        }
+    }
+
+    /// In parts, where the script has enough cuts for that.
+    #[inline(never)]
+    fn long(&mut self, start: usize, end: usize) {
+        let piece = self.padded.get(start..end).unwrap_or_default();
+        if !piece.iter().take(4).any(|&byte| byte >= FIRST_OF_THREE) {
+            return self.uncut(start, end);
+        }
+        let Count { vocab, padded, .. } = *self;
+        vocab.chars.cut(padded.get(start..).unwrap_or_default(), end - start, |one, two| {
+            let (one, two) = (start + one, start + two);
+            match self.key(one, two) {
+                Some(key) => self.short(key, one, two),
+                None => self.uncut(one, two),
+            }
+        });
+    }
+
+    fn uncut(&mut self, start: usize, end: usize) {
+        let piece = self.padded.get(start..end).unwrap_or_default();
+        match self.memo.as_ref().and_then(|memo| memo.known_long(piece)) {
+            Some(known) => self.tokens += known as u64,
+            None => self.later(New { start, end, key: Key::default() }),
+        }
+    }
+
+    #[inline(always)]
+    fn later(&mut self, new: New) {
+        if let Some(place) = self.new.get_mut(self.size) {
+            *place = new;
+            self.size += 1;
+        }
+        if self.size == TURNS {
+            self.count_new();
+        }
+    }
+
+    /// Counts the new pieces.
+    #[inline(never)]
+    fn count_new(&mut self) {
+        let (vocab, padded) = (self.vocab, self.padded);
+        let new = self.new.get(..self.size).unwrap_or_default();
+        let mut words = [false; TURNS];
+        for (word, new) in words.iter_mut().zip(new) {
+            *word = vocab.is_word(new.key);
+        }
+        let piece = |new: &New| padded.get(new.start..new.end).unwrap_or_default();
+        let others = new.iter().zip(words).filter(|(_, word)| !word).map(|(new, _)| piece(new));
+        let mut counts = [0; TURNS];
+        self.merger.counts(vocab, others, &mut counts);
+        let mut counts = counts.into_iter();
+        for (new, word) in new.iter().zip(words) {
+            let count = if word { 1 } else { counts.next().unwrap_or(0) };
+            self.tokens += count as u64;
+            let Some(memo) = &mut self.memo else { continue };
+            // unless one of the others was the same
+            if new.key.is_some() {
+                if memo.known(new.key).is_none() {
+                    memo.learn(new.key, count);
+                }
+            } else if memo.known_long(piece(new)).is_none() {
+                memo.learn_long(piece(new), count);
+            }
+        }
+        self.size = 0;
+    }
+}
+
+/// Characters of three bytes begin with this byte, or higher ones.
+const FIRST_OF_THREE: u8 = 0xE0;
