@@ -298,7 +298,7 @@ fn is_border(one: Char, two: Char) -> bool {
 
 /// What tests read.
 #[cfg(test)]
-pub(super) fn padded(text: &str, test: impl FnOnce(Padded<'_>)) {
+pub(super) fn padded(text: &str, read: impl FnOnce(Padded<'_>)) {
     let bytes = [text.as_bytes(), &[END_BYTE; PADDING]].concat();
     read(Padded { bytes: &bytes, end: text.len() });
 }
