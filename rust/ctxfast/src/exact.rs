@@ -16,21 +16,21 @@ mod memo;
 mod merge;
 mod pieces;
 mod read;
+mod running;
 mod scan;
 mod sets;
 mod vocab;
 mod wide;
+mod worker;
 
 use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use self::memo::Memo;
-use self::merge::Merger;
-use self::pieces::Pieces;
-use self::read::read;
-use self::scan::{END_BYTE, Grammar, PADDING, Padded, last_border};
+pub use self::running::Running;
+use self::scan::Grammar;
 use self::vocab::Vocab;
-use crate::dispatch::best;
+use self::worker::{Tools, Worker};
 use crate::text::Text;
 
 /// An encoding: a vocabulary and a split pattern.
@@ -101,22 +101,9 @@ struct Desk {
     tools: Tools,
 }
 
-/// Buffers to work in.
-#[derive(Debug, Default)]
-struct Tools {
-    merger: Merger,
-    bytes: Vec<u8>,
-}
-
-/// Units of a text that are read at a time: few enough to stop early, and to stay in the nearest cache.
-const BLOCK: usize = 1 << 14;
-
 /// Units of a text for which the tables, some two megabytes, are read in order first: other work has pushed them out of
 /// the caches, and a long text would fetch them line by line in no order.
 const LONG: usize = 1 << 17;
-
-/// Bytes beyond which the buffer is given back.
-const KEPT: usize = 8 * BLOCK;
 
 /// Counts the tokens of texts in one encoding.
 #[derive(Clone, Copy)]
@@ -162,56 +149,50 @@ impl Exact {
     /// The number of tokens if it is at most `limit`; else some number above `limit`, found without reading on.
     #[must_use]
     pub fn count_up_to(&self, text: Text<'_>, limit: u64) -> u64 {
-        let units = match text {
-            Text::Ucs1(units) => units.len(),
-            Text::Ucs2(units) => units.len(),
-            Text::Ucs4(units) => units.len(),
-            Text::Utf8(text) => text.len(),
-        };
-        // a token has at most so many bytes, and a unit has a byte or more
-        if (units / vocab::LONGEST) as u64 > limit {
-            return limit + 1;
-        }
-        let mut desk = self.desk();
-        let mut own = None;
-        let (mut memo, Tools { merger, bytes }) = match desk.as_deref_mut() {
-            Some(Some(desk)) => (Some(&mut desk.memo), &mut desk.tools),
-            _ => (None, own.get_or_insert_with(Tools::default)),
-        };
-        bytes.clear();
-        if units >= LONG {
-            black_box(self.vocab.fetch() ^ memo.as_ref().map_or(0, |memo| memo.fetch()));
-        }
-        let (mut tokens, mut place, mut block) = (0, 0, BLOCK);
-        while place < units && tokens <= limit {
-            place = read(text, place..place + block, bytes);
-            let size = bytes.len();
-            bytes.resize(size + PADDING, END_BYTE);
-            let text = Padded { bytes, end: size };
-            let Some(end) = (if place < units { last_border(text) } else { Some(size) }) else {
-                bytes.truncate(size);
-                block = 2 * size; // so that a text without a border is not looked through again and again
-                continue;
-            };
-            let behind = bytes.get_mut(end).map(|behind| std::mem::replace(behind, END_BYTE));
-            tokens += best(Pieces {
-                grammar: self.grammar,
-                vocab: self.vocab,
-                text: Padded { bytes, end },
-                limit: limit - tokens,
-                merger,
-                memo: memo.as_deref_mut(),
-            });
-            if let (Some(place), Some(behind)) = (bytes.get_mut(end), behind) {
-                *place = behind;
+        self.work(|worker| {
+            if read::units(text) >= LONG {
+                black_box(self.vocab.fetch() ^ worker.memo.as_ref().map_or(0, |memo| memo.fetch()));
             }
-            bytes.truncate(size);
-            bytes.drain(..end);
+            worker.count_up_to(text, limit)
+        })
+    }
+
+    /// The end of the longest prefix that has at most `limit` tokens: in characters, in bytes for [`Text::Utf8`].
+    ///
+    /// It has as many whole tokens of the text as fit and make whole characters; fewer where cutting there makes more of
+    /// them. Nothing behind it is read but some kilobytes.
+    #[must_use]
+    pub fn head(&self, text: Text<'_>, limit: u64) -> usize {
+        self.work(|worker| worker.head(text, limit))
+    }
+
+    /// The start of the longest suffix that has at most `limit` tokens, as in [`Exact::head`]. It is read from the end:
+    /// how much is before it does not matter.
+    #[must_use]
+    pub fn tail(&self, text: Text<'_>, limit: u64) -> usize {
+        self.work(|worker| worker.tail(text, limit))
+    }
+
+    /// The number of tokens of some UTF-8.
+    fn count_utf8(&self, text: &[u8]) -> u64 {
+        self.work(|worker| {
+            worker.clear();
+            worker.take(text);
+            worker.count(0..text.len(), u64::MAX)
+        })
+    }
+
+    /// Has work done by one who has a memory, if there is one.
+    fn work<T>(&self, work: impl FnOnce(&mut Worker<'_>) -> T) -> T {
+        let (grammar, vocab) = (self.grammar, self.vocab);
+        let mut desk = self.desk();
+        match desk.as_deref_mut() {
+            Some(Some(desk)) => {
+                let Desk { memo, tools } = &mut **desk;
+                work(&mut Worker { grammar, vocab, memo: Some(memo), tools })
+            }
+            _ => work(&mut Worker { grammar, vocab, memo: None, tools: &mut Tools::default() }),
         }
-        if bytes.capacity() > KEPT {
-            *bytes = Vec::new();
-        }
-        tokens
     }
 
     /// A desk that nobody else is at.
@@ -225,6 +206,7 @@ impl Exact {
 #[cfg(test)]
 mod tests {
     use miniz_oxide::inflate::decompress_to_vec_zlib;
+    use proptest::prelude::*;
     use xxhash_rust::xxh3::xxh3_64;
 
     use super::*;
@@ -289,6 +271,73 @@ mod tests {
                 assert!(if limit < all { counted > limit } else { counted == all }, "{limit}: {counted}");
             }
             assert_eq!(exact.count_up_to(Text::Ucs1(&vec![b'a'; 100_000]), 100), 101);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn heads_and_tails_fit_and_with_a_piece_more_they_do_not(
+            text in "[a-zA-Z '\n.]{0,200}|([ก-๙]{1,9}|[a-z]{1,9}| |\n){0,40}|\\PC{0,40}|[A ก'é/\n一二]{0,60}|('ll|'s|a|  |\n){0,60}",
+            limit in 0..60_u64,
+            times in prop::sample::select(&[1, 1, 30][..]),
+        ) {
+            let text = text.repeat(times);
+            let wide: Vec<u32> = text.chars().map(u32::from).collect();
+            for encoding in Encoding::ALL {
+                let exact = Exact::new(encoding).unwrap();
+                let all = exact.count(text.as_str().into());
+                let (head, tail) = (exact.head(text.as_str().into(), limit), exact.tail(text.as_str().into(), limit));
+                prop_assert!(exact.count(text[..head].into()) <= limit, "{:?}", &text[..head]);
+                prop_assert!(exact.count(text[tail..].into()) <= limit, "{:?}", &text[tail..]);
+                if all <= limit {
+                    prop_assert_eq!((head, tail), (text.len(), 0));
+                }
+                // as far as there are borders: with the text up to the next one it is too much
+                let mut starts = Vec::new();
+                scan::padded(&text, |padded| {
+                    let mut place = 0;
+                    while let Some(border) = scan::first_border(padded, place) {
+                        starts.push(border);
+                        place = border;
+                    }
+                });
+                if let Some(&next) = starts.iter().find(|&&border| border > head) {
+                    prop_assert!(exact.count(text[..next].into()) > limit);
+                }
+                if let Some(&before) = starts.iter().rfind(|&&border| border < tail) {
+                    prop_assert!(exact.count(text[before..].into()) > limit);
+                }
+                let chars = Text::Ucs4(&wide);
+                prop_assert_eq!(exact.head(chars, limit), text[..head].chars().count());
+                prop_assert_eq!(exact.tail(chars, limit), text[..tail].chars().count());
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_is_cut_between_tokens_at_characters() {
+        let o200k = exact("o200k_base");
+        let head = |text: &str, limit| text[..o200k.head(text.into(), limit)].to_owned();
+        let tail = |text: &str, limit| text[o200k.tail(text.into(), limit)..].to_owned();
+        assert_eq!(head("hello 🧠", 2), "hello ");
+        assert_eq!(head("hello world", 1), "hello");
+        assert_eq!(head("internationally", 1), "international");
+        assert_eq!(tail("hello world", 1), " world");
+        assert_eq!((head("", 3), tail("", 3), head("a", 0), tail("a", 0)), Default::default());
+        assert_eq!((head("a b", u64::MAX).len(), tail("a b", u64::MAX).len()), (3, 3));
+        let long = "-".repeat(100_000);
+        for limit in [1, 10, 1_000] {
+            assert!(o200k.count(head(&long, limit).as_str().into()) <= limit);
+            assert!(o200k.count(tail(&long, limit).as_str().into()) <= limit);
+            assert!(head(&long, limit).len() as u64 > 10 * limit);
+        }
+        let pair = [0x61, 0xD83D, 0xDC4D, 0xDC4D];
+        for limit in 0..6 {
+            let (head, tail) = (o200k.head(Text::Ucs2(&pair), limit), o200k.tail(Text::Ucs2(&pair), limit));
+            assert!(head != 2 && tail != 2, "inside of the pair");
+            assert!(o200k.count(Text::Ucs2(&pair[..head])) <= limit && o200k.count(Text::Ucs2(&pair[tail..])) <= limit);
         }
     }
 

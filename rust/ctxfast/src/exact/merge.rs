@@ -108,6 +108,16 @@ impl Merger {
         }
     }
 
+    /// The tokens of a piece.
+    pub(super) fn tokens(&mut self, vocab: &Vocab, piece: &[u8]) -> &[u32] {
+        if piece.len() > BLOCK {
+            self.long(vocab, piece);
+        } else {
+            self.merge(vocab, piece);
+        }
+        &self.tokens
+    }
+
     /// Merges a piece into `tokens`.
     fn merge(&mut self, vocab: &Vocab, piece: &[u8]) {
         self.begin(vocab, piece);
@@ -197,7 +207,7 @@ impl Merger {
         }
     }
 
-    /// The number of tokens of a long piece.
+    /// Merges a long piece into `tokens`, whose number it gives.
     fn long(&mut self, vocab: &Vocab, piece: &[u8]) -> usize {
         let mut done: Vec<u32> = Vec::new();
         let mut block: Vec<u32> = Vec::new();
@@ -217,7 +227,8 @@ impl Merger {
                 (size, again, grown) = (size * 4, 0, border);
             }
         }
-        done.len()
+        self.tokens = done;
+        self.tokens.len()
     }
 
     /// Puts the tokens of a block behind those of what is before it; how many bytes were merged again for that.

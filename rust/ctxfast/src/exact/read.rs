@@ -40,7 +40,7 @@ fn wide<T: Copy + Into<u32>>(units: &[T], range: Range<usize>, buffer: &mut Vec<
         end += 1;
     }
     let units = units.get(range.start..end).unwrap_or_default();
-    let surrogates = units.iter().fold(false, |any, &unit| any | is_surrogate(unit.into()));
+    let surrogates = units.iter().fold(false, |any, &unit| any | (unit.into() & 0xFFFF_F800 == 0xD800));
     if surrogates {
         repair(units, buffer);
     } else {
@@ -49,12 +49,78 @@ fn wide<T: Copy + Into<u32>>(units: &[T], range: Range<usize>, buffer: &mut Vec<
     end
 }
 
+/// Units of a text: characters of Python, bytes of UTF-8.
+pub(super) fn units(text: Text<'_>) -> usize {
+    match text {
+        Text::Utf8(text) => text.len(),
+        _ => text.chars(),
+    }
+}
+
+/// Units, from a place on, of which so many bytes of UTF-8 were read.
+pub(super) fn units_of(text: Text<'_>, start: usize, bytes: usize) -> usize {
+    fn of<T: Copy + Into<u32>>(units: &[T], start: usize, bytes: usize) -> usize {
+        let (mut place, mut left) = (start, bytes);
+        while left > 0
+            && let Some(unit) = units.get(place).map(|&unit| unit.into())
+        {
+            let pair = is_pair(Some(unit), units.get(place + 1).map(|&unit| unit.into()));
+            let (units, bytes) = match unit {
+                _ if pair => (2, 4),
+                0..0x80 => (1, 1),
+                0x80..0x800 => (1, 2),
+                0x800..0x1_0000 => (1, 3),
+                _ => (1, 4),
+            };
+            place += units;
+            left = left.saturating_sub(bytes);
+        }
+        place - start
+    }
+    match text {
+        Text::Ucs1(units) => of(units, start, bytes),
+        Text::Ucs2(units) => of(units, start, bytes),
+        Text::Ucs4(units) => of(units, start, bytes),
+        Text::Utf8(_) => bytes,
+    }
+}
+
+/// The start of the character that has the unit at a place.
+pub(super) fn start_of_char(text: Text<'_>, mut place: usize) -> usize {
+    match text {
+        Text::Utf8(text) => {
+            while !text.is_char_boundary(place) {
+                place -= 1;
+            }
+        }
+        Text::Ucs1(_) => {}
+        _ if is_pair(place.checked_sub(1).and_then(|high| text.at(high)), text.at(place)) => place -= 1,
+        _ => {}
+    }
+    place
+}
+
 fn is_surrogate(unit: u32) -> bool {
-    unit & 0xFFFF_F800 == 0xD800
+    is_high(unit) || is_low(unit)
+}
+
+/// The first half of a character.
+pub(super) fn is_high(unit: u32) -> bool {
+    (0xD800..0xDC00).contains(&unit)
+}
+
+/// The second half of a character.
+pub(super) fn is_low(unit: u32) -> bool {
+    (0xDC00..0xE000).contains(&unit)
 }
 
 fn is_pair(high: Option<u32>, low: Option<u32>) -> bool {
-    matches!((high, low), (Some(0xD800..0xDC00), Some(0xDC00..0xE000)))
+    high.is_some_and(is_high) && low.is_some_and(is_low)
+}
+
+/// The character of two halves.
+pub(super) fn joined(high: u32, low: u32) -> u32 {
+    0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00)
 }
 
 fn repair<T: Copy + Into<u32>>(units: &[T], buffer: &mut Vec<u8>) {
@@ -64,7 +130,7 @@ fn repair<T: Copy + Into<u32>>(units: &[T], buffer: &mut Vec<u8>) {
         points.push(match units.peek() {
             Some(&low) if is_pair(Some(unit), Some(low)) => {
                 units.next();
-                0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)
+                joined(unit, low)
             }
             _ if is_surrogate(unit) => REPLACEMENT,
             _ => unit,

@@ -269,14 +269,35 @@ fn contraction(text: Padded<'_>, start: usize) -> Option<usize> {
 /// may be cut: the tokens of both parts are those of the whole. It is where letters or digits end before something else,
 /// or where a line begins.
 pub(super) fn last_border(text: Padded<'_>) -> Option<usize> {
+    last_border_behind(text, 0)
+}
+
+/// The same behind a place, up to which there is none.
+pub(super) fn last_border_behind(text: Padded<'_>, first: usize) -> Option<usize> {
     let mut place = text.end;
     let mut next: Option<Char> = None;
-    while let Some(start) = place.checked_sub(1).and_then(|last| start_of_char(text.bytes, last)) {
+    while place >= first
+        && let Some(start) = place.checked_sub(1).and_then(|last| start_of_char(text.bytes, last))
+    {
         let char = Char::at(text, start);
         if next.is_some_and(|next| is_border(char, next)) {
             return Some(place);
         }
         (place, next) = (start, Some(char));
+    }
+    None
+}
+
+/// The first such place behind the character at a place.
+pub(super) fn first_border(text: Padded<'_>, start: usize) -> Option<usize> {
+    let mut before = Char::at(text, start);
+    let mut place = start + before.length;
+    while place < text.end {
+        let char = Char::at(text, place);
+        if is_border(before, char) {
+            return Some(place);
+        }
+        (place, before) = (place + char.length, char);
     }
     None
 }
@@ -366,8 +387,9 @@ mod tests {
 
         #[test]
         fn a_text_may_be_cut_at_a_border(text in texts(), behind in texts()) {
-            let mut border = None;
-            padded(&text, |bytes| border = last_border(bytes));
+            let (mut border, mut first) = (None, None);
+            padded(&text, |bytes| (border, first) = (last_border(bytes), first_border(bytes, 0)));
+            prop_assert!(first <= border && first.is_some() == border.is_some());
             let Some(border) = border else { return Ok(()) };
             prop_assert!(0 < border && border < text.len() && text.is_char_boundary(border));
             let whole = text.clone() + &behind;
