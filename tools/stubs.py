@@ -39,6 +39,7 @@ WORDS = {
 HEADER = "# Generated from the Rust doc comments by tools/stubs.py (`make stubs`): do not edit.\n\n"
 IMPORTS = {
     "Callable": "from collections.abc import Callable",
+    "Coroutine": "from collections.abc import Coroutine",
     "Iterable": "from collections.abc import Iterable",
     "Sequence": "from collections.abc import Sequence",
     "Literal": "from typing import Literal",

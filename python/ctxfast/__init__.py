@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxfast._core import OPTIMISED as _OPTIMISED
 from ctxfast._core import VERSION as __version__
-from ctxfast._core import ErrorInfo, TokenCounter, TokenLedger, classify_error, count_tokens
+from ctxfast._core import ErrorInfo, TextLedger, TokenCounter, TokenLedger, classify_error, count_tokens
 from ctxfast.errors import (
     BudgetError,
     CannotFitError,
@@ -126,6 +126,7 @@ __all__ = [
     "SummaryCheck",
     "SummaryProblem",
     "Task",
+    "TextLedger",
     "TokenCounter",
     "TokenLedger",
     "TruncatedResult",

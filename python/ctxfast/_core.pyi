@@ -4,7 +4,7 @@
 Counting, cutting and tail selection for lists of LLM messages. The public names are in `ctxfast`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, SupportsIndex, final
 
@@ -25,6 +25,7 @@ __all__ = [
     "RepairReport",
     "Repaired",
     "Report",
+    "TextLedger",
     "TokenCounter",
     "TokenLedger",
     "_estimator_table",
@@ -562,6 +563,38 @@ class Report:
         """
 
 @final
+class TextLedger:
+    """
+    Tokens of a text that grows at its end, as an answer that is streamed does.
+
+    `total()` is what the counter gives for all that was appended, joined. With an exact counter, what is final is counted
+    once and forgotten, so that appending a line takes as long as counting it; with others the parts are kept, and counted
+    together by each `total()` after an `append`. Naive sums are wrong: don and "'t" have a token each, "don't" has one.
+
+    `counter` is a `TokenCounter`; without one it is `TokenCounter.default()`. `text` is how the text begins. Threads may
+    share a ledger. It cannot be pickled.
+    """
+    def __new__(cls, /, counter: TokenCounter | None = None, text: str | None = None) -> TextLedger: ...
+    def __repr__(self, /) -> str: ...
+    def append(self, /, text: str) -> None:
+        """
+        Adds to the end of the text.
+        """
+    @property
+    def counter(self, /) -> TokenCounter:
+        """
+        The counter.
+        """
+    def reset(self, /) -> None:
+        """
+        Empties the text.
+        """
+    def total(self, /) -> int:
+        """
+        Tokens of all of the text.
+        """
+
+@final
 class TokenCounter:
     """
     Counts the tokens of texts, messages and requests.
@@ -582,13 +615,22 @@ class TokenCounter:
     def __hash__(self, /) -> int: ...
     def __reduce__(self, /) -> tuple[Any, tuple[Any, ...]]: ...
     def __repr__(self, /) -> str: ...
+    def abatch(self, /, texts: Sequence[str]) -> Coroutine[Any, Any, list[int]]:
+        """
+        `batch` for an event loop: `await counter.abatch(texts)`.
+        """
+    def atext(self, /, text: str) -> Coroutine[Any, Any, int]:
+        """
+        `text` for an event loop, which goes on meanwhile: `await counter.atext(text)`. It is counted in a thread of
+        `asyncio`, without the interpreter's lock from 2,048 characters on (65,536 with an estimator).
+        """
     def batch(self, /, texts: Sequence[str], *, threads: int | None = None) -> list[int]:
         """
         Tokens of each of many strings, in their order: what `text` says of each, without the interpreter's lock.
 
         `threads` are at most so many threads; by default as many as the machine has cores, at most 4, and fewer if
         there are less than 131,072 characters for each. A string is not divided. A function (`from_callable`) is called
-        in this thread. In an event loop: `await asyncio.to_thread(counter.batch, texts)`.
+        in this thread. `abatch` is for event loops.
         Raises `MessageTypeError` for what is no list of strings, `ValueError` for fewer than one thread.
         """
     def content(self, /, parts: object) -> int:
@@ -715,8 +757,9 @@ class TokenCounter:
         """
         The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
 
-        With an estimator, a function or an exact counter the prefix fits, and is the longest if counts do not fall as text
-        grows.
+        With an estimator or a function the prefix fits, and is the longest if counts do not fall as text grows. With an
+        exact counter it is as much as the first `max_tokens` tokens make whole characters of (less in the rare case that
+        cutting there makes more tokens), and little behind it is read.
         """
     def message(self, /, message: object) -> int:
         """
@@ -739,7 +782,8 @@ class TokenCounter:
         """
     def tail(self, /, text: str, max_tokens: float) -> str:
         """
-        The longest suffix of `text` that has at most `max_tokens` tokens, cut between characters; see `head`.
+        The longest suffix of `text` that has at most `max_tokens` tokens, cut between characters; see `head`. An exact
+        counter reads from the end: how much is before the suffix does not matter.
         """
     def text(self, /, text: str) -> int:
         """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxfast._core import TokenCounter, TokenLedger, count_tokens
+from ctxfast._core import TextLedger, TokenCounter, TokenLedger, count_tokens
 
-__all__ = ["EstimatorConfig", "TokenCounter", "TokenLedger", "count_tokens"]
+__all__ = ["EstimatorConfig", "TextLedger", "TokenCounter", "TokenLedger", "count_tokens"]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ use ctxfast::media::Hint;
 use ctxfast::overheads::{MediaRule, Overheads};
 use ctxfast::part::Kind;
 use ctxfast::safety::{Margin, Safety};
+use ctxfast::text::Text;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
@@ -19,8 +20,14 @@ use crate::read::{self, Visit};
 /// Texts of so many characters and more are estimated without the interpreter's lock.
 const LONG: usize = 1 << 16;
 
-/// The same where tokens are counted, which takes longer.
-const LONG_EXACT: usize = 1 << 13;
+/// The same where tokens are counted, which takes longer: a few microseconds, some fifty times what letting go of the lock
+/// costs.
+const LONG_EXACT: usize = 1 << 11;
+
+/// Whether a text is counted exactly without the interpreter's lock.
+pub(crate) fn is_long(text: Text<'_>) -> bool {
+    text.chars() >= LONG_EXACT
+}
 
 /// Counts each text of a message by itself.
 pub(crate) struct PerText {
@@ -363,11 +370,11 @@ impl PerText {
 
 fn exact_tokens(exact: Exact, text: &Bound<'_, PyString>, limit: u64) -> u64 {
     let view = view(text);
-    if view.chars() < LONG_EXACT {
-        return exact.count_up_to(view, limit);
+    if is_long(view) {
+        // as above
+        return text.py().detach(|| exact.count_up_to(view, limit));
     }
-    // as above
-    text.py().detach(|| exact.count_up_to(view, limit))
+    exact.count_up_to(view, limit)
 }
 
 fn call(function: &Bound<'_, PyAny>, text: &Bound<'_, PyString>) -> Read<u64> {

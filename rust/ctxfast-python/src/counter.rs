@@ -16,7 +16,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PySlice, PyString, PyTuple};
 
-use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder};
+use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder, is_long};
 use crate::errors::{At, Error, Read};
 use crate::made::MadeBy;
 use crate::memory::{chars, view, wanted};
@@ -267,7 +267,7 @@ impl TokenCounter {
     }
 
     /// Tokens of a string.
-    fn text(&self, text: &Bound<'_, PyString>) -> PyResult<u64> {
+    pub(crate) fn text(&self, text: &Bound<'_, PyString>) -> PyResult<u64> {
         Ok(self.one(self.text_tokens(text)?))
     }
 
@@ -275,7 +275,7 @@ impl TokenCounter {
     ///
     /// `threads` are at most so many threads; by default as many as the machine has cores, at most 4, and fewer if
     /// there are less than 131,072 characters for each. A string is not divided. A function (`from_callable`) is called
-    /// in this thread. In an event loop: `await asyncio.to_thread(counter.batch, texts)`.
+    /// in this thread. `abatch` is for event loops.
     /// Raises `MessageTypeError` for what is no list of strings, `ValueError` for fewer than one thread.
     #[pyo3(signature = (texts: "Sequence[str]", *, threads: "int | None" = None))]
     fn batch(&self, texts: &Bound<'_, PyAny>, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u64>> {
@@ -302,6 +302,19 @@ impl TokenCounter {
             Ok(adder.tokens(Frame::None))
         })?;
         Ok(self.one(tokens))
+    }
+
+    /// `text` for an event loop, which goes on meanwhile: `await counter.atext(text)`. It is counted in a thread of
+    /// `asyncio`, without the interpreter's lock from 2,048 characters on (65,536 with an estimator).
+    #[pyo3(signature = (text) -> "Coroutine[Any, Any, int]")]
+    fn atext<'py>(slf: &Bound<'py, Self>, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        in_thread(slf, "text", text)
+    }
+
+    /// `batch` for an event loop: `await counter.abatch(texts)`.
+    #[pyo3(signature = (texts: "Sequence[str]") -> "Coroutine[Any, Any, list[int]]")]
+    fn abatch<'py>(slf: &Bound<'py, Self>, texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        in_thread(slf, "batch", texts)
     }
 
     /// Tokens of one message.
@@ -348,8 +361,9 @@ impl TokenCounter {
 
     /// The longest prefix of `text` that has at most `max_tokens` tokens, cut between characters.
     ///
-    /// With an estimator, a function or an exact counter the prefix fits, and is the longest if counts do not fall as text
-    /// grows.
+    /// With an estimator or a function the prefix fits, and is the longest if counts do not fall as text grows. With an
+    /// exact counter it is as much as the first `max_tokens` tokens make whole characters of (less in the rare case that
+    /// cutting there makes more tokens), and little behind it is read.
     #[pyo3(signature = (text, max_tokens: "float"))]
     fn head<'py>(
         &self,
@@ -359,7 +373,8 @@ impl TokenCounter {
         self.longest(text, max_tokens, End::Head)
     }
 
-    /// The longest suffix of `text` that has at most `max_tokens` tokens, cut between characters; see `head`.
+    /// The longest suffix of `text` that has at most `max_tokens` tokens, cut between characters; see `head`. An exact
+    /// counter reads from the end: how much is before the suffix does not matter.
     #[pyo3(signature = (text, max_tokens: "float"))]
     fn tail<'py>(
         &self,
@@ -544,6 +559,14 @@ enum End {
 }
 
 impl TokenCounter {
+    /// What counts exactly, if it does that.
+    pub(crate) fn exact_count(&self) -> Option<Exact> {
+        match &self.rule {
+            Rule::PerText(PerText { count: Count::Exact(exact), .. }) => Some(*exact),
+            _ => None,
+        }
+    }
+
     /// Whether to count a message again takes longer than to see that it is the same.
     pub(crate) fn is_slow(&self) -> bool {
         matches!(self.rule, Rule::PerText(_))
@@ -780,6 +803,14 @@ impl TokenCounter {
                     Ok(flat_tokens(flat, Kind::Prose, view(text).slice(range(chars))) <= max_tokens)
                 })?
             }
+            Rule::PerText(PerText { count: Count::Exact(exact), .. }) => {
+                let units = view(text);
+                let ends = || match end {
+                    End::Head => exact.head(units, max_tokens),
+                    End::Tail => all - exact.tail(units, max_tokens),
+                };
+                if is_long(units) { text.py().detach(ends) } else { ends() }
+            }
             Rule::PerText(per_text) => {
                 let within = per_text.one().most_within(max_tokens);
                 let fits = |chars| Ok(per_text.text_tokens_up_to(&slice(chars)?, within)? <= within);
@@ -795,6 +826,16 @@ impl TokenCounter {
         };
         slice(chars)
     }
+}
+
+/// A method, called in a thread of `asyncio`.
+fn in_thread<'py>(
+    counter: &Bound<'py, TokenCounter>,
+    method: &str,
+    argument: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let asyncio = counter.py().import("asyncio")?;
+    asyncio.call_method1("to_thread", (counter.getattr(method)?, argument))
 }
 
 /// The largest number up to `most` of which `fits` holds, if it holds of all smaller ones; 0 is taken to fit.

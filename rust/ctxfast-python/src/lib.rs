@@ -24,6 +24,7 @@ mod repair;
 mod repaired;
 mod structure;
 mod tail;
+mod text_ledger;
 mod transcribe;
 mod truncate;
 mod validate;
@@ -58,6 +59,8 @@ mod _core {
     use crate::structure::{atoms, find_safe_cut, safe_cuts, step_starts, turn_starts};
     #[pymodule_export]
     use crate::tail::{FreshTail, fresh_tail_budget, select_fresh_tail};
+    #[pymodule_export]
+    use crate::text_ledger::TextLedger;
     #[pymodule_export]
     use crate::transcribe::transcribe;
     #[pymodule_export]

@@ -337,7 +337,10 @@ mod tests {
         for limit in 0..6 {
             let (head, tail) = (o200k.head(Text::Ucs2(&pair), limit), o200k.tail(Text::Ucs2(&pair), limit));
             assert!(head != 2 && tail != 2, "inside of the pair");
-            assert!(o200k.count(Text::Ucs2(&pair[..head])) <= limit && o200k.count(Text::Ucs2(&pair[tail..])) <= limit);
+            assert!(
+                o200k.count(Text::Ucs2(&pair[..head])) <= limit
+                    && o200k.count(Text::Ucs2(&pair[tail..])) <= limit
+            );
         }
     }
 

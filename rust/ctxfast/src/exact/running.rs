@@ -35,7 +35,8 @@ impl Running {
         if let Some(high) = self.high.take() {
             let low = text.at(0).filter(|&low| is_low(low));
             start += usize::from(low.is_some());
-            let char = low.and_then(|low| char::from_u32(joined(high, low))).unwrap_or(char::REPLACEMENT_CHARACTER);
+            let char =
+                low.and_then(|low| char::from_u32(joined(high, low))).unwrap_or(char::REPLACEMENT_CHARACTER);
             self.pending.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
         }
         if !matches!(text, Text::Utf8(_)) && end > start {
