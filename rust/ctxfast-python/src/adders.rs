@@ -221,11 +221,18 @@ pub(crate) struct PerTextAdder<'c> {
     content: u64,
     /// Tokens of media and of frames of results.
     beside_texts: u64,
+    /// Where more texts need not be counted.
+    most: u64,
 }
 
 impl<'c> PerTextAdder<'c> {
     pub(crate) fn new(per_text: &'c PerText) -> Self {
-        Self { per_text, units: 0, before_content: 0, content: 0, beside_texts: 0 }
+        Self { per_text, units: 0, before_content: 0, content: 0, beside_texts: 0, most: u64::MAX }
+    }
+
+    /// One for whom more than `limit` tokens may be any number above it.
+    pub(crate) fn up_to(per_text: &'c PerText, limit: u64) -> Self {
+        Self { most: limit.saturating_mul(per_text.scale()), ..Self::new(per_text) }
     }
 
     /// Multiplies what texts have cost so far.
@@ -265,9 +272,13 @@ impl Meter for PerTextAdder<'_> {
 
 impl<'py> Visit<'py> for PerTextAdder<'_> {
     fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()> {
-        if kind != Kind::Id && chars(text) > 0 {
-            self.units += self.per_text.units(text)?;
+        if kind == Kind::Id || chars(text) == 0 || self.units > self.most {
+            return Ok(());
         }
+        self.units += match &self.per_text.count {
+            Count::Exact(exact) => exact_tokens(*exact, text, self.most - self.units),
+            _ => self.per_text.units(text)?,
+        };
         Ok(())
     }
 

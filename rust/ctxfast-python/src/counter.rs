@@ -577,6 +577,18 @@ impl TokenCounter {
         self.message_tokens_and(message, &mut Nobody).map(|(tokens, _)| tokens)
     }
 
+    /// The same; more than `limit` may be any number above it.
+    fn message_tokens_up_to(&self, message: &Bound<'_, PyAny>, limit: u64) -> Read<u64> {
+        match &self.rule {
+            Rule::Flat(_) => self.message_tokens(message),
+            Rule::PerText(per_text) => {
+                let mut adder = PerTextAdder::up_to(per_text, limit);
+                read::message(message, &mut adder)?;
+                Ok(Adder::tokens(&adder, Frame::Message))
+            }
+        }
+    }
+
     /// Tokens of one message; `noter` is told of its calls and results.
     #[inline]
     pub(crate) fn message_tokens_and<'py>(
@@ -720,7 +732,8 @@ impl TokenCounter {
             let Ok(message) = messages.get(index) else {
                 break;
             };
-            total += self.message_tokens(&message).at_index(index).at_key("messages")?;
+            let tokens = self.message_tokens_up_to(&message, limit - total);
+            total += tokens.at_index(index).at_key("messages")?;
             if total > limit {
                 break;
             }
@@ -742,7 +755,7 @@ impl TokenCounter {
             let most = if limit == u64::MAX { limit } else { self.sum_within(limit) };
             Ok(self.total(self.messages_sum(content, most)? + tools))
         } else {
-            Ok(self.one(self.message_tokens(content).at_key("message")? + tools))
+            Ok(self.one(self.message_tokens_up_to(content, limit).at_key("message")? + tools))
         }
     }
 
