@@ -7,13 +7,14 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name '*.rs' -
 # one interpreter for all builds, so that none invalidates another's
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: help demo test build lint stubs bench bench-smoke bench-peers replay wheel clean
+.PHONY: help demo test build lint stubs fuzz bench bench-smoke bench-peers bench-exact-peers replay wheel clean
 help:
 	@echo "make demo         look into a bundled agent session: what is in it, where it can be cut, what stays"
 	@echo "make test         the whole test suite, Rust and Python, with lints, types and stubs"
 	@echo "make build        the extension into $(VENV), optimised"
 	@echo "make lint         clippy, rustfmt, ruff, mypy, basedpyright, the stub"
 	@echo "make stubs        write python/ctxfast/_core.pyi anew from the Rust doc comments"
+	@echo "make fuzz         exact counts against tiktoken on generated texts, for FUZZ_SECONDS (60); FUZZ_SEED, FUZZ_TEXTS"
 	@echo "make bench        benchmarks of the package, its reference and the C floor (bench-peers: frameworks too)"
 	@echo "make replay       what pruning and fitting cost in real sessions, where the data are (docs/replay.md)"
 	@echo "make wheel        a wheel in dist/"
@@ -39,6 +40,11 @@ lint: build
 stubs: build
 	$(BIN)/python tools/stubs.py
 
+# more of the same in Rust first; tools/exact/fuzz.py says what it takes from the environment
+fuzz: build
+	PROPTEST_CASES=$${PROPTEST_CASES:-5000} cargo test --locked --release --quiet --package ctxfast exact
+	$(BIN)/python tools/exact/fuzz.py
+
 BENCH := $(BIN)/python -m pytest benches -o python_files='bench_*.py' --benchmark-enable --benchmark-columns=min,median,ops \
 	--benchmark-group-by=group
 
@@ -56,6 +62,15 @@ bench-peers: wheel
 	$(VENV)-peers/bin/python -m pip install --quiet --force-reinstall --no-deps dist/ctxfast-*.whl
 	$(subst $(BIN),$(VENV)-peers/bin,$(BENCH)) -k peers --sizes=100,1000
 
+# exact counts beside other tokenizers, on the texts in CORPUS (benches/exact_peers.py)
+bench-exact-peers: wheel
+	test -d "$(CORPUS)" || { echo "make bench-exact-peers CORPUS=directory (benches/exact_peers.py says what is in it)"; exit 1; }
+	test -x $(VENV)-exact-peers/bin/python || $(PYTHON) -m venv $(VENV)-exact-peers
+	$(VENV)-exact-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
+	$(VENV)-exact-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group exact-peers
+	$(VENV)-exact-peers/bin/python -m pip install --quiet --force-reinstall --no-deps dist/ctxfast-*.whl
+	$(VENV)-exact-peers/bin/python benches/exact_peers.py $(CORPUS)
+
 replay: build
 	$(BIN)/python benches/replay.py
 
@@ -64,7 +79,7 @@ wheel: $(VENV)/.tools
 	$(BIN)/maturin build --locked --release --out dist --interpreter $(BIN)/python
 
 clean:
-	rm -rf $(VENV) $(VENV)-peers target dist benches/build
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-exact-peers target dist benches/build benches/native/target
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --locked --release --quiet
