@@ -580,9 +580,13 @@ counters: SearchStrategy[Pair] = st.one_of(
         st.sampled_from([0.5, 0.95, 0.99]),
     ),
     st.builds(
-        lambda name, safety: (TokenCounter.for_model(name, safety=safety), reference.for_model(name, safety)),
+        lambda name, safety, exact: (
+            TokenCounter.for_model(name, safety=safety, exact=exact),
+            reference.for_model(name, safety, exact=exact),
+        ),
         st.sampled_from(["gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro", model_info("somebody/something")]),
         st.sampled_from([None, 0.5, 0.95]),
+        st.booleans(),
     ),
 )
 """A counter of the package, and the one of the reference that counts alike."""

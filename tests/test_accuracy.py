@@ -147,6 +147,14 @@ def test_what_providers_counted(increments: list[dict[str, Any]], generation: st
     assert found.quantile(0.75) <= 1.18
 
 
+def test_what_openai_counted_is_the_exact_count(increments: list[dict[str, Any]]) -> None:
+    """And a frame: the estimate is four times as far off."""
+    _, family, frame = GENERATIONS["GPT-5"]
+    found = evaluate.increments(increments, "GPT-5", TokenCounter.for_model("gpt-5").text, frame)
+    assert 0.995 <= found.quantile(0.25) <= found.quantile(0.75) <= 1.005
+    assert 3 * found.mape < evaluate.increments(increments, "GPT-5", evaluate.estimator(family), frame).mape
+
+
 @pytest.mark.parametrize("generation", [name for name in GENERATIONS if name.startswith("Claude")])
 def test_claude_is_not_gpt(increments: list[dict[str, Any]], generation: str) -> None:
     """With any frame, another family's estimator is far off: so are 4 characters a token."""

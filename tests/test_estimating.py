@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from cases import load_vectors
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxfast import TokenCounter, count_tokens, select_fresh_tail
+from ctxfast import TokenCounter, count_tokens, model_info, select_fresh_tail
 from ctxfast.reference import EstimatorCounter
-from ctxfast.reference.estimating import COSTS, FEW_SYMBOLS, SYMBOLS, table
+from ctxfast.reference.estimating import COSTS, FEW_SYMBOLS, SYMBOLS, VOCABULARIES, repeats, table
 
 VECTORS: dict[str, Any] = load_vectors("estimates.json")
 TEXTS = [text if isinstance(text, str) else "".join(map(chr, text)) for text in VECTORS["texts"]]
@@ -106,12 +107,47 @@ DEGENERATE = ["ab", "abc", "!", " ", "\n", "\0", "中国", "the ", "=", "👨‍
 
 @pytest.mark.parametrize("unit", DEGENERATE, ids=repr)
 def test_what_repeats_itself_has_a_floor(unit: str) -> None:
-    """Not less than a token for 12 characters, 128 spaces, 64 signs or 16 line ends."""
+    """Not less than a token for 12 characters, 128 spaces, 64 signs or 16 line ends, where there is no vocabulary."""
     text = unit * (20_000 // len(unit))
     for family in FAMILIES:
+        if family in VOCABULARIES:
+            continue
         count = TokenCounter.estimator(family).text(text)
         assert count == EstimatorCounter(family).text(text)
         assert count >= 20_000 // {" ": 128, "\n": 16, "=": 64, "!": 64}.get(unit, 12) - 1
+
+
+@pytest.mark.parametrize("unit", [*DEGENERATE, "a", "\t", "\r\n", "é", "─", "😀", "hello world "], ids=repr)
+def test_what_repeats_itself_is_counted(unit: str) -> None:
+    """Where the family has a vocabulary: its table would be off by up to 6 times."""
+    for family, encoding in VOCABULARIES.items():
+        counter, exact = TokenCounter.estimator(family), TokenCounter.exact(encoding)  # type: ignore[arg-type]
+        for size in (1_000, 20_000):
+            text = (unit * size)[:size]
+            assert counter.text(text) == exact.text(text)
+            assert TokenCounter.estimator(family, safety=0.99).text(text) > exact.text(text)  # type: ignore[arg-type]
+        message = {"role": "user", "content": text}
+        assert counter.message(message) == exact.message(message)
+        assert counter.batch([text]) == [exact.text(text)]
+    xai = replace(model_info("grok-4"), scale=1.5)
+    assert TokenCounter.for_model(xai).text(text) == math.floor(TokenCounter.exact("o200k_base").text(text) * 1.5 + 0.5)
+
+
+def test_a_stretch_of_a_quarter_is_seen() -> None:
+    """A short one is not worth a count."""
+    lines = "".join(f"line {number} of {number * number}\n" for number in range(300))
+    assert not repeats(lines)
+    for place in range(0, len(lines), 200):
+        assert repeats(lines[:place] + "ab" * (len(lines) // 5) + lines[place:])
+    for text in ("a" * 999, lines + "=" * 200, "=" * 200 + lines, "17 other characters" * 200):
+        assert not repeats(text)
+
+
+@given(families, st.text(min_size=1, max_size=17), st.integers(900, 1_500), texts, st.integers(0, 1_500))
+def test_core_and_twin_agree_on_what_repeats_itself(family: Any, unit: str, size: int, other: str, place: int) -> None:
+    text = (unit * size)[:size]
+    text = text[:place] + other + text[place:]
+    assert TokenCounter.estimator(family).text(text) == EstimatorCounter(family).text(text)
 
 
 def test_a_message_is_rounded_once() -> None:

@@ -270,6 +270,13 @@ def test_a_condensed_prompt_fits(summaries: list[str], limit: int) -> None:
         assert COUNTER.text(prompt) <= limit
 
 
+def test_a_condensed_prompt_fits_where_counts_do_not_add_up() -> None:
+    """The whole repeats itself and is counted, the parts are too short for that and estimated."""
+    summaries = ["0:0:\U00010000" * 50] * 4 + ["0000\ue040\U00010000" * 50]
+    prompt = build_condensed_prompt(summaries, max_tokens=1_459)
+    assert 800 < COUNTER.text(prompt) <= 1_459
+
+
 def test_a_condensed_prompt_has_all_summaries_in_their_order() -> None:
     prompt = build_condensed_prompt(["first " * 900, "second " * 900, "third"], structured=False, max_tokens=1_000)
     places = [prompt.index(word) for word in ("first first", "second second", "third", "Write the summary now")]

@@ -175,8 +175,8 @@ def fit_messages(
     >>> step = {"role": "assistant", "content": "word " * 400}
     >>> messages = [{"role": "user", "content": "Go on."}, *[step] * 20]
     >>> print(fit_messages(messages, 6_000).report)
-    8,227 tokens before, 5,350 after, of 6,000
-    7 steps and 0 user messages dropped: 2,793 tokens
+    8,351 tokens before, 5,431 after, of 6,000
+    7 steps and 0 user messages dropped: 2,835 tokens
     """
     policy = FitPolicy() if policy is None else policy
     if not isinstance(policy, FitPolicy):

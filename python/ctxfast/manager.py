@@ -189,6 +189,8 @@ class ContextManager:
         """A manager with the budget and the counter of a model; `options` are those of the class.
 
         `max_output_tokens`, `context_window`, `input_limit` and `safety_margin` go to `ContextBudget.for_model`.
+        Texts of OpenAI's models are counted exactly; `counter=TokenCounter.for_model(model, exact=False)` estimates
+        them.
         """
         info = model if isinstance(model, ModelInfo) else model_info(model)
         names = ("max_output_tokens", "context_window", "input_limit", "safety_margin", "soft_limit")

@@ -28,6 +28,7 @@ Family = Literal[
     "gemma3",
     "mistral_tekken",
 ]
+Encoding = Literal["o200k_base", "cl100k_base", "o200k_harmony"]
 Detail = Literal["auto", "low", "high", "original"]
 
 _DETAILS = ("auto", "low", "high", "original")
@@ -141,8 +142,13 @@ class ModelInfo:
     `minimax`, `xai`, or `unknown`. Never a gateway."""
     family: Family
     """For `TokenCounter.estimator`."""
+    encoding: Encoding | None
+    """For `TokenCounter.exact`: that of an OpenAI model of the table, by which `for_model` counts its texts; `None`:
+    they are estimated. Those of GPT-3.5 to GPT-5 and of gpt-oss are as tiktoken 0.14.0 has them; that `gpt-6` models,
+    `gpt-audio`, `codex-mini` and `chat-latest` have `o200k_base` is an assumption."""
     scale: float
-    """The family's estimate times this: 1.2 for unknown models that are not OpenAI-compatible."""
+    """The family's estimate times this: 1.2 for unknown models that are not OpenAI-compatible. With another than 1
+    there is no exact count: the model's tokens are not those of an encoding."""
     context_window: int | None
     """Input and output together where the provider counts them so; `None`: not known, and nothing is guessed."""
     input_limit: int | None
@@ -166,6 +172,8 @@ class ModelInfo:
             _check_type(name, getattr(self, name), str)
         for name, of in (("frame", Frame), ("tools", ToolOverhead), ("images", ImageRule)):
             _check_type(name, getattr(self, name), of)
+        if self.encoding is not None:
+            _check_type("encoding", self.encoding, str)
         for name in ("context_window", "input_limit", "max_output_tokens"):
             if getattr(self, name) is not None:
                 _check_whole(name, getattr(self, name), least=1, most=_LARGEST_WINDOW)
@@ -208,8 +216,9 @@ def model_info(name: str) -> ModelInfo:
     at the end is a window of a million tokens.
 
     A name that is not in the table is no error: `known` is false, there is no window, `nearest` lists similar names.
-    Its tokens are estimated as those of the maker's newest models, if the name says who made it. Otherwise an
-    OpenAI-compatible one (`openai/`, `azure/`) is taken for `o200k`, any other for `deepseek_v3` times 1.2.
+    Its tokens are never counted exactly, but estimated as those of the maker's newest models, if the name says who made
+    it. Otherwise an OpenAI-compatible one (`openai/`, `azure/`) is taken for `o200k`, any other for `deepseek_v3` times
+    1.2.
 
     Windows are those of the model at its maker's own service. A gateway can have a smaller one, and a server of your
     own (Ollama) often has: then replace `context_window`.
@@ -302,6 +311,7 @@ def _info(table: _Table, name: str, key: str, row: dict[str, Any] | None, window
         known=row is not None,
         provider=group["provider"],
         family=group["family"],
+        encoding=group.get("encoding") if row else None,
         scale=group.get("scale", 1.0),
         context_window=window or fields.get("window"),
         input_limit=None if window else fields.get("input"),

@@ -18,7 +18,7 @@ import math
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -222,7 +222,6 @@ def increments_table(file: Path) -> str:
     lines = []
     for name, (_, family, frame) in GENERATIONS.items():
         ours = increments(rows, name, estimator(family), frame)
-        quantiles = (f"{value:.2f}" for value in (ours.median, ours.quantile(0.25), ours.quantile(0.75)))
         beside = [
             f"{found.median:.2f}"
             for found in (
@@ -231,9 +230,19 @@ def increments_table(file: Path) -> str:
                 increments(rows, name, lambda text: len(text) / 4, 0),
             )
         ]
-        lines.append([name, str(len(ours.ratios)), family, str(frame), *quantiles, *beside])
+        lines.append([name, str(len(ours.ratios)), family, str(frame), *quartiles(ours), *beside])
+    _, _, frame = GENERATIONS["GPT-5"]
+    count = TokenCounter.for_model("gpt-5").text
+    exact, bare = (increments(rows, "GPT-5", count, tokens) for tokens in (frame, 0))
+    cells = (str(len(exact.ratios)), "o200k_base", str(frame), *quartiles(exact), f"{bare.median:.2f}", "", "")
+    lines.insert(1, ["GPT-5, exact", *cells])
     head = ["models", "increments", "family", "frame", "median", "P25", "P75"]
     return table([*head, "median without frame", "o200k estimate", "chars/4"], lines)
+
+
+def quartiles(errors: Errors) -> Iterator[str]:
+    """The median first."""
+    return (f"{value:.2f}" for value in (errors.median, errors.quantile(0.25), errors.quantile(0.75)))
 
 
 def requests_table(folder: Path) -> str:

@@ -10,7 +10,7 @@ budget (`truncating` says what stays of an output that is too long).
 from __future__ import annotations
 
 from ctxfast.reference.counting import CallableCounter, Counter, FlatCounter, picoclaw
-from ctxfast.reference.estimating import EstimatorCounter, count_tokens, default_counter, for_model
+from ctxfast.reference.estimating import EstimatorCounter, ExactCounter, count_tokens, default_counter, for_model
 from ctxfast.reference.fitting import Fitted, fit_messages
 from ctxfast.reference.ledger import TokenLedger
 from ctxfast.reference.pruning import Pruned, prune_tool_outputs
@@ -23,6 +23,7 @@ __all__ = [
     "CallableCounter",
     "Counter",
     "EstimatorCounter",
+    "ExactCounter",
     "Fitted",
     "FlatCounter",
     "FreshTail",

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import punctuation
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from ctxfast._core import _estimator_table
+from ctxfast._core import TokenCounter, _estimator_table
 from ctxfast.models import ModelInfo, model_info
 from ctxfast.reference.counting import Counter, PerTextCounter
 from ctxfast.reference.media import tokens as media_tokens
@@ -96,6 +96,11 @@ MARGINS = {
 OF_TOTALS = (0.03, 0.0)  # unless the caller says how safe
 
 
+# The vocabularies in the package, by family. What a text has with one is the core's to say: `tests/test_exact.py`
+# compares it with tiktoken.
+VOCABULARIES = {"o200k": "o200k_base", "cl100k": "cl100k_base"}
+
+
 @dataclass(frozen=True)
 class EstimatorCounter(PerTextCounter):
     """The estimate of one family of tokenizers; with `info`, of a model."""
@@ -108,8 +113,11 @@ class EstimatorCounter(PerTextCounter):
     units_per_token: ClassVar[int] = 64
 
     def units(self, text: str) -> int:
-        """In 1/64 token; a half is rounded up."""
-        return estimated(table(self.family), text, self.info.scale if self.info else 1.0)
+        """In 1/64 token; a half is rounded up. What repeats itself is counted, where there is a vocabulary."""
+        scale = self.info.scale if self.info else 1.0
+        if self.family in VOCABULARIES and repeats(text):
+            return math.floor(vocabulary(VOCABULARIES[self.family]).text(text) * scale * 64.0 + 0.5)
+        return estimated(table(self.family), text, scale)
 
     def one(self, tokens: int) -> int:
         """Raised where the caller says how safe."""
@@ -143,6 +151,34 @@ class EstimatorCounter(PerTextCounter):
         return summed(table(self.family), text)
 
 
+@dataclass(frozen=True)
+class ExactCounter(EstimatorCounter):
+    """The exact count of a model's texts, with what the model adds."""
+
+    encoding: str = "o200k_base"
+    units_per_token: ClassVar[int] = 1
+
+    def units(self, text: str) -> int:
+        """In tokens."""
+        return vocabulary(self.encoding).text(text)
+
+    def one(self, tokens: int) -> int:
+        """As it is."""
+        return tokens
+
+
+def repeats(text: str) -> bool:
+    """Whether a text of 1,000 characters or more is nothing but repetition in the middle of one of its quarters.
+
+    That is: the 64 characters there are something of at most 16 characters, said again and again.
+    """
+    if len(text) < 1_000:
+        return False
+    starts = ((len(text) - 64) * (2 * quarter + 1) // 8 for quarter in range(4))
+    places = (text[start : start + 64] for start in starts)
+    return any(place[n:] == place[:-n] for place in places for n in range(1, 17))
+
+
 def estimated(values: bytes, text: str, scale: float = 1.0) -> int:
     """What the text costs by a table with these values, times `scale`, in 1/64 token; a half is rounded up."""
     sums = summed(values, text)
@@ -168,9 +204,12 @@ def summed(values: bytes, text: str) -> Sums:
     return Sums(cost, register, len(text))
 
 
-def for_model(model: str | ModelInfo, safety: float | None = None) -> EstimatorCounter:
-    """The counter of a model: the estimate of its family, with what its provider adds for frames, tools and media."""
+def for_model(model: str | ModelInfo, safety: float | None = None, *, exact: bool = True) -> EstimatorCounter:
+    """The counter of a model: its texts exactly or as its family's estimate, with what its provider adds for frames,
+    tools and media. What is exact needs no safety."""
     info = model_info(model) if isinstance(model, str) else model
+    if exact and info.encoding is not None and info.scale == 1:
+        return ExactCounter(info.family, 0.5, info.frame.per_message, info=info, encoding=info.encoding)
     return EstimatorCounter(info.family, safety, info.frame.per_message, info=info)
 
 
@@ -198,6 +237,12 @@ def raised(tokens: int, share: float, root: float) -> int:
     if not share:
         return tokens
     return math.ceil(tokens + tokens * share + root * math.sqrt(tokens))
+
+
+@cache
+def vocabulary(encoding: Any) -> TokenCounter:
+    """The exact counter of an encoding."""
+    return TokenCounter.exact(encoding)
 
 
 @cache

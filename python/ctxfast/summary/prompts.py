@@ -146,7 +146,7 @@ def build_summary_prompt(
         excess = 0 if limit is None else counter.text(prompt) - limit
         if excess <= 0 or room is None:
             return prompt
-        room -= excess + 8  # counts do not quite add up
+        room = max(room - excess - 8, room // 2)  # counts do not add up, least of all where texts repeat themselves
         if room < 1:
             raise BudgetError(f"max_tokens: the rules alone have {counter.text(frame):,} tokens, there are {limit:,}")
 
@@ -187,7 +187,7 @@ def build_condensed_prompt(
         excess = counter.text(cut) - limit
         if excess <= 0:
             return cut
-        share -= excess // len(texts) + 1
+        share = max(share - excess // len(texts) - 1, share // 2)
     raise BudgetError(f"max_tokens: the rules alone have {counter.text(prompt(0)):,} tokens, there are {limit:,}")
 
 

@@ -11,12 +11,12 @@ use ctxfast::part::Kind;
 use ctxfast::safety::Safety;
 use ctxfast::text::Text;
 use pyo3::PyTraverseError;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PySlice, PyString, PyTuple};
 
-use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder, is_long};
+use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder, exact, is_long};
 use crate::errors::{At, Error, Read};
 use crate::made::MadeBy;
 use crate::memory::{chars, view, wanted};
@@ -149,7 +149,8 @@ impl TokenCounter {
     /// `"claude_v47"` (Claude 4.7 and later), `"claude_legacy"` (Claude 2), `"llama3"`, `"qwen3"`, `"deepseek_v3"`,
     /// `"gemma3"` (Gemini, too) or `"mistral_tekken"`. On documents of 55 kinds that the tables were not fitted to, the
     /// mean error was 3.1 to 4.1 % in the study that fitted them, by family, where four characters per token were 23 to
-    /// 47 % off. It is worse for rare languages.
+    /// 47 % off. It is worse for rare languages. A text of 1,000 characters and more that repeats a short thing again and
+    /// again is counted exactly for `o200k` and `cl100k`, whose vocabularies are in the package.
     ///
     /// Each text of a message is estimated by itself; each message is rounded, a half up. `message_overhead` and
     /// `media_tokens` are those of `from_callable`.
@@ -214,29 +215,25 @@ impl TokenCounter {
         message_overhead: MessageOverhead,
         media_tokens: MediaTokens,
     ) -> PyResult<Self> {
-        let Some(known) = Encoding::named(encoding) else {
-            let names = Encoding::ALL.map(Encoding::name).join(", ");
-            return Err(PyValueError::new_err(format!(
-                "encoding: expected one of {names}, got '{encoding}'"
-            )));
-        };
-        let exact = py.detach(|| Exact::new(known)).ok_or_else(|| {
-            PyRuntimeError::new_err(format!(
-                "the vocabulary of {encoding} in this installation of ctxfast is damaged"
-            ))
-        })?;
+        let encoding = self::encoding(encoding)?;
+        exact(py, encoding)?; // builds it
         let rule = PerText {
-            count: Count::Exact(exact),
+            count: Count::Exact(encoding),
             safety: Safety::Middle,
             overheads: plain(message_overhead, media_tokens),
         };
-        let made_by = MadeBy::new("exact", PyString::new(py, known.name()).as_any());
+        let made_by = MadeBy::new("exact", PyString::new(py, encoding.name()).as_any());
         let made_by = with_overheads(py, made_by, message_overhead, media_tokens)?;
         Ok(Self { made_by, rule: Rule::PerText(rule) })
     }
 
-    /// The counter of a model: the estimate for its family of tokenizers, and what its provider adds for messages, tool
-    /// calls, tool definitions and media.
+    /// The counter of a model: the tokens of its texts, and what its provider adds for messages, tool calls, tool
+    /// definitions and media.
+    ///
+    /// Texts are counted exactly, as by `exact`, where the encoding is known: for OpenAI's models
+    /// (`model_info(name).encoding`). For others they are estimated, as by `estimator`, for the family of the model's
+    /// tokenizer. `exact=False` estimates for all: faster, and without a vocabulary, which the first count of a process
+    /// takes some 10 milliseconds to build.
     ///
     /// `model` is a name as providers, gateways and frameworks write it (`"gpt-5"`,
     /// `"bedrock/us.anthropic.claude-sonnet-4-5-v1:0"`), or a `ModelInfo`. What is known comes from a table in the
@@ -250,20 +247,30 @@ impl TokenCounter {
     /// Images, PDFs and sound cost what the provider says for their size in pixels, pages or seconds, which is read from
     /// their headers; an image that is not in the message (a URL, an id) counts as a screenshot of 1,920 x 1,080.
     ///
-    /// `safety` is explained at `estimator`: by default the total of a list is raised by 3 %, single texts are not.
+    /// `safety` is that of `estimator`, and for estimates only: by default the total of a list is raised by 3 %, single
+    /// texts are not. Nothing is added where texts are counted exactly.
     /// Raises `TypeError` if `model` is neither a string nor a `ModelInfo`, `ValueError` for an empty name or another
     /// safety.
     #[staticmethod]
     #[pyo3(
-        signature = (model: "str | ModelInfo", *, safety: "float | None" = None),
-        text_signature = "(model, *, safety=None)"
+        signature = (model: "str | ModelInfo", *, exact: "bool" = true, safety: "float | None" = None),
+        text_signature = "(model, *, exact=True, safety=None)"
     )]
-    pub(crate) fn for_model(model: &Bound<'_, PyAny>, safety: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let Model { family, estimator, overheads } = Model::read(model)?;
-        let count = Count::Estimator(family, estimator);
-        let rule = PerText { count, safety: read_safety(safety)?, overheads };
-        let made_by = MadeBy::new("for_model", model).with("safety", safety.cloned());
-        Ok(Self { made_by, rule: Rule::PerText(rule) })
+    pub(crate) fn for_model(
+        model: &Bound<'_, PyAny>,
+        exact: bool,
+        safety: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let Model { family, estimator, encoding, overheads } = Model::read(model)?;
+        let asked = read_safety(safety)?;
+        let (count, safety_used) = match encoding {
+            Some(encoding) if exact => (Count::Exact(encoding), Safety::Middle),
+            _ => (Count::Estimator(family, estimator), asked),
+        };
+        let estimated = (!exact).then(|| PyBool::new(model.py(), false).to_owned().into_any());
+        let made_by =
+            MadeBy::new("for_model", model).with("exact", estimated).with("safety", safety.cloned());
+        Ok(Self { made_by, rule: Rule::PerText(PerText { count, safety: safety_used, overheads }) })
     }
 
     /// Tokens of a string.
@@ -281,12 +288,16 @@ impl TokenCounter {
     fn batch(&self, texts: &Bound<'_, PyAny>, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u64>> {
         let threads = threads.map(|threads| some(threads, "threads")).transpose()?;
         let strings = read::strings(texts).at_key("texts")?;
+        let counter;
         let count: &(dyn Fn(Text<'_>) -> u64 + Sync) = match &self.rule {
             Rule::Flat(flat) => &|text| flat_tokens(flat, Kind::Prose, text),
             Rule::PerText(per_text) => match &per_text.count {
                 Count::Function(_) => return strings.iter().map(|text| self.text(text)).collect(),
                 Count::Estimator(_, estimator) => &|text| self.one(per_text.tokens(estimator.units(text))),
-                Count::Exact(exact) => &|text| exact.count(text),
+                Count::Exact(encoding) => {
+                    counter = exact(texts.py(), *encoding)?;
+                    &|text| counter.count(text)
+                }
             },
         };
         let views: Vec<Text<'_>> = strings.iter().map(view).collect();
@@ -405,7 +416,7 @@ impl TokenCounter {
                     (Count::Estimator(family, one), Count::Estimator(other, two)) => {
                         family == other && one.scale().to_bits() == two.scale().to_bits()
                     }
-                    (Count::Exact(one), Count::Exact(two)) => one.encoding() == two.encoding(),
+                    (Count::Exact(one), Count::Exact(two)) => one == two,
                     _ => false,
                 };
                 Ok(same && one.safety == two.safety && one.overheads == two.overheads)
@@ -427,7 +438,7 @@ impl TokenCounter {
                 match &per_text.count {
                     Count::Function(function) => function.bind(py).hash()?.hash(&mut hasher),
                     Count::Estimator(family, _) => family.hash(&mut hasher),
-                    Count::Exact(exact) => exact.encoding().hash(&mut hasher),
+                    Count::Exact(encoding) => encoding.hash(&mut hasher),
                 }
                 (per_text.safety, per_text.overheads.message).hash(&mut hasher);
             }
@@ -462,6 +473,14 @@ pub(crate) fn family(name: &str) -> PyResult<Family> {
         let names: Vec<&str> = Family::all().map(Family::name).collect();
         let names = names.join(", ");
         PyValueError::new_err(format!("family: expected one of {names}, got '{name}'"))
+    })
+}
+
+/// The encoding of that name.
+pub(crate) fn encoding(name: &str) -> PyResult<Encoding> {
+    Encoding::named(name).ok_or_else(|| {
+        let names = Encoding::ALL.map(Encoding::name).join(", ");
+        PyValueError::new_err(format!("encoding: expected one of {names}, got '{name}'"))
     })
 }
 
@@ -533,7 +552,7 @@ pub(crate) fn count_tokens(
             &made
         }
         (Some(model), None) => {
-            made = TokenCounter::for_model(model, None)?;
+            made = TokenCounter::for_model(model, true, None)?;
             &made
         }
         (Some(_), Some(_)) => {
@@ -560,10 +579,10 @@ enum End {
 
 impl TokenCounter {
     /// What counts exactly, if it does that.
-    pub(crate) fn exact_count(&self) -> Option<Exact> {
+    pub(crate) fn exact_count(&self, py: Python<'_>) -> PyResult<Option<Exact>> {
         match &self.rule {
-            Rule::PerText(PerText { count: Count::Exact(exact), .. }) => Some(*exact),
-            _ => None,
+            Rule::PerText(PerText { count: Count::Exact(encoding), .. }) => exact(py, *encoding).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -816,8 +835,8 @@ impl TokenCounter {
                     Ok(flat_tokens(flat, Kind::Prose, view(text).slice(range(chars))) <= max_tokens)
                 })?
             }
-            Rule::PerText(PerText { count: Count::Exact(exact), .. }) => {
-                let units = view(text);
+            Rule::PerText(PerText { count: Count::Exact(encoding), .. }) => {
+                let (exact, units) = (exact(text.py(), *encoding)?, view(text));
                 let ends = || match end {
                     End::Head => exact.head(units, max_tokens),
                     End::Tail => all - exact.tail(units, max_tokens),

@@ -1,18 +1,21 @@
 //! What `ctxfast.models` knows of a model, as numbers.
 
 use ctxfast::estimate::{Estimator, Family};
+use ctxfast::exact::Encoding;
 use ctxfast::overheads::{Detail, ImageRule, MediaRule, Overheads};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::counter::family;
+use crate::counter::{encoding, family};
 use crate::errors::parameter_type_error;
 
 /// What a counter needs to know of a model.
 pub(crate) struct Model {
     pub(crate) family: Family,
     pub(crate) estimator: Estimator,
+    /// That of its texts, where they can be counted.
+    pub(crate) encoding: Option<Encoding>,
     pub(crate) overheads: Overheads,
 }
 
@@ -33,6 +36,9 @@ impl Model {
         };
         let family = family(&info.getattr("family")?.extract::<String>()?)?;
         let scale = rate(&info, "scale")?;
+        let named = info.getattr("encoding")?.extract::<Option<String>>()?;
+        let encoding =
+            named.map(|name| encoding(&name)).transpose()?.filter(|_| scale.to_bits() == 1_f64.to_bits());
         let (frame, tools) = (info.getattr("frame")?, info.getattr("tools")?);
         let overheads = Overheads {
             request: number(&frame, "per_request")?,
@@ -47,7 +53,7 @@ impl Model {
                 audio_second: rate(&info, "audio_tokens_per_second")?,
             },
         };
-        Ok(Model { family, estimator: Estimator::new(family).times(scale), overheads })
+        Ok(Model { family, estimator: Estimator::new(family).times(scale), encoding, overheads })
     }
 }
 

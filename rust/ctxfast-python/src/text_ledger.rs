@@ -47,7 +47,7 @@ impl TextLedger {
             Some(counter) => counter.clone().unbind(),
             None => Py::new(py, TokenCounter::default())?,
         };
-        let growing = Growing::new(counter.get());
+        let growing = Growing::new(py, counter.get())?;
         let ledger = Self { counter, text: Mutex::new(growing) };
         if let Some(text) = text {
             ledger.append(text);
@@ -84,9 +84,11 @@ impl TextLedger {
     }
 
     /// Empties the text.
-    fn reset(&self, py: Python<'_>) {
-        let emptied = std::mem::replace(&mut *self.lock(py), Growing::new(self.counter.get()));
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        let empty = Growing::new(py, self.counter.get())?;
+        let emptied = std::mem::replace(&mut *self.lock(py), empty);
         drop(emptied); // when nobody waits for it
+        Ok(())
     }
 
     /// The counter.
@@ -113,9 +115,8 @@ impl TextLedger {
 }
 
 impl Growing {
-    fn new(counter: &TokenCounter) -> Growing {
-        counter
-            .exact_count()
-            .map_or_else(|| Growing::Kept(Vec::new()), |exact| Growing::Exact(Running::new(exact)))
+    fn new(py: Python<'_>, counter: &TokenCounter) -> PyResult<Growing> {
+        let exact = counter.exact_count(py)?;
+        Ok(exact.map_or_else(|| Growing::Kept(Vec::new()), |exact| Growing::Exact(Running::new(exact))))
     }
 }
