@@ -1,6 +1,7 @@
 """Fixtures (the core and the reference in turn, where the optional data lie), and the profiles of Hypothesis.
 
-`CTXFAST_HYPOTHESIS=ctxfast-thorough` runs its tests on 20,000 examples each instead of 250.
+`CTXFAST_HYPOTHESIS=ctxfast-thorough` runs its tests on 20,000 examples each instead of 250, and others that have a
+`thorough` argument on more data.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ settings.register_profile(
     suppress_health_check=SLOW_TO_DRAW,
 )
 settings.register_profile("ctxfast-thorough", parent=settings.get_profile("ctxfast"), max_examples=20_000)
-settings.load_profile(os.environ.get("CTXFAST_HYPOTHESIS", "ctxfast"))
+PROFILE = os.environ.get("CTXFAST_HYPOTHESIS", "ctxfast")
+settings.load_profile(PROFILE)
 
 
 @pytest.fixture(params=[ctxfast, reference], ids=["ctxfast", "reference"])
@@ -43,3 +45,9 @@ def shared() -> Path:
     if directory is None:
         pytest.skip("no shared data: set CTXFAST_SHARED to their directory")
     return directory
+
+
+@pytest.fixture(scope="session")
+def thorough() -> bool:
+    """Whether a test should take all the data that it can."""
+    return PROFILE == "ctxfast-thorough"

@@ -1,4 +1,7 @@
-"""The exact counter: equal to tiktoken on every text, quick to start, small, and never slow or raising."""
+"""The exact counter: equal to tiktoken on every text, quick to start, small, and never slow or raising.
+
+`make fuzz` compares with tiktoken for longer, on more kinds of text.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +13,26 @@ import subprocess
 import sys
 import threading
 import time
-import unicodedata
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, get_args
 
+import crafted
 import pytest
 import unicode_classes
 import vocabularies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tiktoken import Encoding
-from tiktoken_ext import openai_public
+from pinned import NAMES, Name, tiktoken
 
 from ctxfast import TokenCounter, fit_messages
 
-Name = Literal["cl100k_base", "o200k_base", "o200k_harmony"]
-NAMES: tuple[Name, ...] = get_args(Name)
 ROOT = Path(__file__).parent.parent
 
 
-@cache
-def tiktoken(name: str) -> Encoding:
-    """The encoding as tiktoken defines it, with the vocabulary of this repository in place of the download."""
-    tokens = vocabularies.packaged(name.replace("harmony", "base"))
-    ranks = {token: rank for rank, token in enumerate(tokens)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
-        return Encoding(**openai_public.ENCODING_CONSTRUCTORS[name]())
-
-
-def same(text: str) -> None:
+def same(text: str, where: object = None) -> None:
     for name in NAMES[:2]:
         expected = len(tiktoken(name).encode_ordinary(text))
-        assert TokenCounter.exact(name).text(text) == expected, (name, text)
+        assert TokenCounter.exact(name).text(text) == expected, (name, where, text[:10_000])
 
 
 @pytest.mark.parametrize("name", vocabularies.PUBLISHED)
@@ -64,101 +52,21 @@ def test_unicode_classes_are_tiktoken_s() -> None:
     assert unicode_classes.FILE.read_bytes() == unicode_classes.probe()
 
 
-WHITE_SPACE = [
-    chr(point) for point in (9, 10, 11, 12, 13, 28, 29, 30, 31, 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C))
-]
-WHITE_SPACE += [*"\u2028\u2029\u202f\u205f\u3000\ufeff\u180e\0", "\r\n", "  "]
-CONTRACTIONS = [
-    "'s",
-    "'S",
-    "'t",
-    "'re",
-    "'RE",
-    "'rE",
-    "'ve",
-    "'m",
-    "'ll",
-    "'lL",
-    "'d",
-    "’s",
-    "'ſ",
-    "'\u212a",
-    "''",
-    "'",
-    "'l",
-]
-WORDS = ["don", "I", "HELLO", "Hello", "iPhone", "é", "中", "ส", "1", "_", " ", "\n", ".", "X", "ſ", "K", "!", "//"]
-SPECIAL = ["<|endoftext|>", "<|fim_prefix|>", "<|im_start|>", "<|start|>", "<|channel|>", "</s>", "[INST]"]
-EMOJI = ["👩‍👩‍👧‍👦", "🏳️‍🌈", "👨🏽‍🚀", "🇹🇭", "❤️", "1️⃣", "\u200d", "\ufe0f", "😀", "🫠", "\U000e0067", "™", "█", "─"]
-MARKS = [chr(point) for point in range(0x300, 0x1000) if unicodedata.category(chr(point)) in ("Mn", "Mc")]
-LETTERS = ["ǅ", "ʰ", "ª", "Ω", "я", "Я", "अ", "ß", "A", "b"]
-DIGITS = [*"0123456789", "٣", "Ⅷ", "½", "²", " ", ",", "a"]
-SIGNS = list("abcXYZ019 \t\n\r'\"._-/\\!?(){}[]<>,;:=+*&^%$#@~`|sStTrReEvVmMlLdD")
-LONG = [
-    "a",
-    "A",
-    " ",
-    "\n",
-    "\t",
-    "\r\n",
-    "!",
-    "-",
-    "=",
-    "é",
-    "中",
-    "ก",
-    "ab",
-    "aA",
-    "\u0301",
-    "👍",
-    "\0",
-    "_",
-    "/",
-    "' ",
-]
+def test_crafted_texts(thorough: bool) -> None:
+    for kind, text in crafted.texts(random.Random(20), 36_000 if thorough else 6_000):
+        same(text, kind)
 
 
-def crafted() -> Iterator[str]:
-    draw = random.Random(20)
-
-    def some(alphabet: list[str], most: int) -> str:
-        return "".join(draw.choices(alphabet, k=draw.randint(1, most)))
-
-    for _ in range(800):
-        yield some(CONTRACTIONS + WORDS, 12)
-        yield some(WHITE_SPACE * 2 + WORDS, 14)
-        yield some(WORDS, 1) + some(WHITE_SPACE, 6)
-        yield some(SPECIAL * 2 + WORDS, 6)
-        yield some(EMOJI * 3 + WORDS, 20)
-        yield some(MARKS[:200] + WORDS * 20, 30)
-        yield some(LETTERS * 3 + MARKS[:10] + [*"'sS /\n1"], 24)
-        yield some(DIGITS, 24)
-        yield some(SIGNS, 80)
-    for _ in range(150):
-        yield draw.choice(LONG) * draw.randint(20, 3_000) + draw.choice(["", "x", " ", "\n"])
-        yield some([chr(point) for point in range(97, 123)], 4_000)
-        yield some([*"กขคงจฉ่้ิี", "中", "国", "人"], 2_000)
-        yield "".join(chr(draw.choice([draw.randrange(0xD800), draw.randrange(0xE000, 0x110000)])) for _ in range(40))
-
-
-def test_crafted_texts() -> None:
-    for text in crafted():
-        same(text)
-
-
-@settings(max_examples=300, deadline=None)
 @given(st.text())
 def test_any_text(text: str) -> None:
     same(text)
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.sampled_from(WORDS + CONTRACTIONS + WHITE_SPACE + EMOJI + SPECIAL + MARKS[:20])).map("".join))
+@given(st.lists(st.sampled_from(crafted.SOUP + crafted.WHITE_SPACE + crafted.EMOJI + crafted.SPECIAL)).map("".join))
 def test_any_mixture(text: str) -> None:
     same(text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(st.sampled_from("a 'sé中👍\ud83d\udc4d\udfff\n")))
 def test_lone_surrogates_are_as_in_tiktoken(text: str) -> None:
     same(text)
@@ -167,6 +75,39 @@ def test_lone_surrogates_are_as_in_tiktoken(text: str) -> None:
 def test_files_of_this_repository() -> None:
     for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(ROOT / "rust").rglob("*.rs")]:
         same(file.read_text())
+
+
+def test_real_sessions(shared: Path, thorough: bool) -> None:
+    """Whole files, raw: 1 MB of them, or 10."""
+    folder = shared / "transcripts"
+    if not folder.is_dir():
+        pytest.skip("no transcripts among the shared data")
+    files = [file for file in sorted(folder.rglob("*.json*")) if file.is_file()]
+    random.Random(30).shuffle(files)
+    left = 10_000_000 if thorough else 1_000_000
+    for file in files:
+        text = file.read_bytes()[: left // 8].decode(errors="replace")
+        same(text, file.name)
+        left -= len(text.encode())
+        if left < 100_000:
+            break
+
+
+@pytest.mark.parametrize("folder", ["text", "adversarial"])
+def test_a_corpus(folder: str, thorough: bool) -> None:
+    """The texts of the benchmarks' corpus, in the directory that `CTXFAST_CORPUS` names."""
+    files = sorted((Path(os.environ.get("CTXFAST_CORPUS", "")) / folder).glob("*.txt"))
+    if "CTXFAST_CORPUS" not in os.environ or not files:
+        pytest.skip("no corpus: set CTXFAST_CORPUS to its directory")
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        same(text if thorough else text[:100_000], file.name)
+
+
+def test_a_long_piece_is_counted_beside_short_ones() -> None:
+    """Which wait to be merged in turn, while the long one is merged."""
+    for number, blanks in enumerate((" " * 15_235, "\t" + " " * 15_235, "\t" * 9 + " " * 15_235)):
+        same(f";\n//wordlyqz{'abc'[number]} {blanks}")
 
 
 def test_known_counts() -> None:
@@ -306,7 +247,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "dashes and signs": lambda size: "".join(random.Random(size).choices("-=", k=size)),
     "hex": lambda size: "".join(random.Random(size).choices("0123456789abcdef", k=size)),
     "Thai": lambda size: "".join(random.Random(size).choices("กขคงจฉชซ่้ิี", k=size // 3)),
-    "Han": lambda size: "".join(chr(random.Random(size + i).randrange(0x4E00, 0x9FA5)) for i in range(size // 3)),
+    "Han": lambda size: "".join(map(chr, random.Random(size).choices(range(0x4E00, 0x9FA5), k=size // 3))),
     "emoji": lambda size: "👍" * (size // 4),
     "capitals": lambda size: "A" * size + "'",
 }
