@@ -25,6 +25,9 @@ pub(super) const TURNS: usize = 16;
 /// Bytes of a block.
 const BLOCK: usize = 1024;
 
+/// Bytes at the end of a block that are merged again with the next one.
+const UNSETTLED: usize = 64;
+
 /// Half of the bytes, and so many, may be merged again before blocks grow.
 const AGAIN: usize = 16 * BLOCK;
 
@@ -210,8 +213,9 @@ impl Merger {
                 block.clone_from(&self.tokens);
                 merged = bytes;
             }
-            again += self.join(vocab, piece, border, &mut done, &block);
-            border += bytes.len();
+            let settled = if bytes.len() == rest.len() { &block[..] } else { settled(vocab, &block) };
+            again += self.join(vocab, piece, border, &mut done, settled);
+            border += bytes_of(vocab, settled);
             if again > (border - grown) / 2 + AGAIN {
                 (size, again, grown) = (size * 4, 0, border);
             }
@@ -232,7 +236,6 @@ impl Merger {
             (Some(&one), Some(&two)) => vocab.can_be_neighbours(one, two),
             _ => true,
         };
-        let bytes = |tokens: &[u32]| tokens.iter().filter_map(|&token| vocab.length(token)).sum::<usize>();
         if heals(done.last(), block.first()) {
             done.extend(block);
             return 0;
@@ -241,7 +244,7 @@ impl Merger {
         loop {
             let (kept, redone) = done.split_at(done.len().saturating_sub(left));
             let (redone_too, rest) = block.split_at(right.min(block.len()));
-            let window = border - bytes(redone)..border + bytes(redone_too);
+            let window = border - bytes_of(vocab, redone)..border + bytes_of(vocab, redone_too);
             again += window.len();
             self.merge(vocab, piece.get(window).unwrap_or_default());
             let heals_left = heals(kept.last(), self.tokens.first());
@@ -256,6 +259,23 @@ impl Merger {
             right *= if heals_right { 1 } else { 2 };
         }
     }
+}
+
+fn bytes_of(vocab: &Vocab, tokens: &[u32]) -> usize {
+    tokens.iter().filter_map(|&token| vocab.length(token)).sum()
+}
+
+/// The tokens of a block, at least one, without the last ones: what is behind the block may change them.
+fn settled<'a>(vocab: &Vocab, mut block: &'a [u32]) -> &'a [u32] {
+    let mut left = UNSETTLED;
+    while let [rest @ .., last] = block
+        && !rest.is_empty()
+        && left > 0
+    {
+        left = left.saturating_sub(vocab.length(*last).unwrap_or(0));
+        block = rest;
+    }
+    block
 }
 
 /// Merges several pieces in turn, one step of each.
