@@ -42,7 +42,7 @@ stubs: build
 
 # more of the same in Rust first; tools/exact/fuzz.py says what it takes from the environment
 fuzz: build
-	PROPTEST_CASES=20000 cargo test --locked --release --quiet --package ctxfast exact
+	PROPTEST_CASES=$${PROPTEST_CASES:-5000} cargo test --locked --release --quiet --package ctxfast exact
 	$(BIN)/python tools/exact/fuzz.py
 
 BENCH := $(BIN)/python -m pytest benches -o python_files='bench_*.py' --benchmark-enable --benchmark-columns=min,median,ops \

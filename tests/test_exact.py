@@ -250,6 +250,8 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "Han": lambda size: "".join(map(chr, random.Random(size).choices(range(0x4E00, 0x9FA5), k=size // 3))),
     "emoji": lambda size: "👍" * (size // 4),
     "capitals": lambda size: "A" * size + "'",
+    "runs of full stops": lambda size: ("." * 2_033 + "a=") * (size // 2_035),
+    "runs of spaces": lambda size: (" " * 1_223 + "\t") * (size // 1_224),
 }
 
 
