@@ -9,12 +9,13 @@ import random
 import threading
 import time
 
+import crafted
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pinned import NAMES, Name, tiktoken
 
 from ctxfast import TextLedger, TokenCounter
-from tests.test_exact import NAMES, Name, crafted, tiktoken
 
 PIECES = ["don", "'t", "'ll", " ", "  ", "\n", "\r\n", "Hello", "CamelCase", "ก", "ที่", "中", "国", "。", "é", "🧠"]
 PIECES += ["\u0301", "123", "4", "!", "//", "{", "ſ", "\u3000", "\ud83d", "\udc4d", "-" * 30, "internationalisation"]
@@ -23,7 +24,7 @@ PIECES += ["\u0301", "123", "4", "!", "//", "{", "ſ", "\u3000", "\ud83d", "\udc
 def texts(seed: int, number: int) -> list[str]:
     draw = random.Random(seed)
     made = ["".join(draw.choices(PIECES, k=draw.randint(0, 60))) for _ in range(number // 2)]
-    return made + draw.sample(list(crafted()), number - len(made))
+    return made + [text for _, text in crafted.texts(draw, number - len(made))]
 
 
 def tokens(name: Name, text: str) -> int:

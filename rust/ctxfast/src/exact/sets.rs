@@ -1,5 +1,7 @@
 //! Numbers of short pieces, in a table of a fixed size: what the memory of pieces and a vocabulary's own words are in.
 
+use std::hint::black_box;
+
 /// Bytes of the longest piece that fits.
 pub(super) const LONGEST: usize = 15;
 
@@ -86,6 +88,12 @@ impl Sets {
     /// Reads all of it; a number that says nothing.
     pub(super) fn fetch(&self) -> u64 {
         self.0.iter().fold(0, |a, b| a ^ b.low[0])
+    }
+
+    /// Fetches the places of some pieces.
+    pub(super) fn fetch_for(&self, keys: &[Key]) {
+        let place = |key: &Key| self.0.get(self.place(*key)).map_or(0, |set| set.low[0]);
+        black_box(keys.iter().fold(0, |all, key| all ^ place(key)));
     }
 
     /// Puts a piece that is not there in front of the others of its set; the last of them is forgotten.

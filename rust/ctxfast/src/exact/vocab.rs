@@ -2,6 +2,8 @@
 //!
 //! It is delivered as two ranks a token (`tools/exact/vocabularies.py` has the format), so that it is built in one pass.
 
+use std::sync::OnceLock;
+
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -29,6 +31,9 @@ const COMMON: u32 = 1 << 15;
 /// Words of the filter before the pairs: 256 KiB.
 const FILTER: usize = 1 << 15;
 
+/// Words that are put into their table together, so that fetching their places takes the time of one or two.
+const TOGETHER: usize = 32;
+
 /// A vocabulary in memory: 4.5 MB for 100,000 tokens, 7 MB for 200,000.
 #[derive(Debug)]
 pub(super) struct Vocab {
@@ -42,8 +47,10 @@ pub(super) struct Vocab {
     common: Pairs,
     rare: Pairs,
     pub(super) chars: Chars,
-    /// Most tokens of up to 15 bytes.
-    words: Sets,
+    /// The bytes of all tokens.
+    spelled: Vec<u8>,
+    /// Most tokens of up to 15 bytes, once there was a long text.
+    words: OnceLock<Sets>,
 }
 
 impl Vocab {
@@ -66,7 +73,7 @@ impl Vocab {
         for (one, two) in part()?.zip(part()?) {
             builder.add(one, two)?;
         }
-        Some(builder.finish())
+        Some(builder.vocab)
     }
 
     /// The token that two tokens make, or [`NONE`].
@@ -91,8 +98,10 @@ impl Vocab {
         self.pair(one, two)
     }
 
-    /// Brings the tables that are used most into a near cache; a number that says nothing.
+    /// Makes ready for much text: builds the table of words, some ten milliseconds the first time, and brings the tables
+    /// that are used most into a near cache. The number says nothing.
     pub(super) fn fetch(&self) -> u64 {
+        self.words.get_or_init(|| self.words());
         self.filter.iter().step_by(8).fold(0, |a, b| a ^ b)
             ^ self.common.0.iter().step_by(8).fold(0, |a, b| a ^ b)
             ^ u64::from(self.bytes.iter().step_by(16).fold(0, |a, b| a ^ b))
@@ -107,7 +116,26 @@ impl Vocab {
     /// Whether a piece is known to be one token.
     #[inline]
     pub(super) fn is_word(&self, key: Key) -> bool {
-        self.words.get(key).is_some()
+        self.words.get().is_some_and(|words| words.get(key).is_some())
+    }
+
+    fn words(&self) -> Sets {
+        let mut place = 0;
+        let words = self.lengths.iter().filter_map(|&length| {
+            let start = place;
+            place += usize::from(length);
+            Key::of(self.spelled.get(start..place)?)
+        });
+        let words: Vec<Key> = words.collect();
+        let mut table = Sets::new(self.lengths.len().next_power_of_two() / 4);
+        // the lowest ranks last, for they are used most, and some words push others out
+        for some in words.rchunks(TOGETHER) {
+            table.fetch_for(some);
+            for &word in some.iter().rev() {
+                table.put(word, 1);
+            }
+        }
+        table
     }
 
     /// Bytes of a token.
@@ -143,8 +171,7 @@ impl Vocab {
 /// Builds a vocabulary, one token after the other in the order of ranks.
 struct Builder {
     vocab: Vocab,
-    /// The bytes of all tokens, and where each begins.
-    spelled: Vec<u8>,
+    /// Where the bytes of each token begin.
     starts: Vec<usize>,
 }
 
@@ -164,23 +191,24 @@ impl Builder {
             common: Pairs::new(COMMON as usize),
             rare: Pairs::new(tokens.saturating_sub(COMMON as usize)),
             chars: Chars::new(),
-            words: Sets::new(tokens.next_power_of_two() / 4),
+            spelled: bytes.to_vec(),
+            words: OnceLock::new(),
         };
         vocab.parts.reserve_exact(tokens);
         vocab.lengths.reserve_exact(tokens);
-        Some(Builder { vocab, spelled: bytes.to_vec(), starts: (0..bytes.len()).collect() })
+        Some(Builder { vocab, starts: (0..bytes.len()).collect() })
     }
 
     /// The next token, by the ranks of the two that it is made of.
     fn add(&mut self, one: u32, two: u32) -> Option<()> {
-        let Builder { vocab, spelled, starts } = self;
+        let Builder { vocab, starts } = self;
         let rank = u32::try_from(starts.len()).ok().filter(|&rank| rank < RANKS)?;
-        let start = spelled.len();
+        let start = vocab.spelled.len();
         for part in [one, two] {
             let from = *starts.get(part as usize)?;
-            spelled.extend_from_within(from..from + vocab.length(part)?);
+            vocab.spelled.extend_from_within(from..from + vocab.length(part)?);
         }
-        let token = spelled.get(start..)?;
+        let token = vocab.spelled.get(start..)?;
         if token.len() > LONGEST {
             return None;
         }
@@ -195,17 +223,6 @@ impl Builder {
         *vocab.filter.get_mut(filter_word(hash))? |= 1 << (hash >> 58);
         let pairs = if rank < COMMON { &mut vocab.common } else { &mut vocab.rare };
         pairs.put(key, hash, rank)
-    }
-
-    fn finish(mut self) -> Vocab {
-        // the lowest ranks last, for they are used most, and some words push others out
-        for (&start, &length) in self.starts.iter().zip(&self.vocab.lengths).rev() {
-            let word = self.spelled.get(start..start + usize::from(length)).and_then(Key::of);
-            if let Some(word) = word {
-                self.vocab.words.put(word, 1);
-            }
-        }
-        self.vocab
     }
 }
 
@@ -280,6 +297,33 @@ impl Vocab {
                 return tokens;
             };
             tokens.splice(place..place + 2, [rank]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CL100K, O200K};
+    use super::*;
+
+    #[test]
+    fn words_are_tokens_and_are_known_after_a_long_text() {
+        for source in [&CL100K, &O200K] {
+            let vocab = source.get().unwrap().0;
+            vocab.fetch();
+            let (mut place, mut known, mut words) = (0, 0, 0);
+            for (&length, number) in vocab.lengths.iter().zip(0..) {
+                let token = &vocab.spelled[place..place + usize::from(length)];
+                place += token.len();
+                let Some(key) = Key::of(token).filter(|_| number % 17 == 0) else { continue };
+                words += 1;
+                known += usize::from(vocab.is_word(key));
+                assert_eq!(vocab.naive(token).len(), 1);
+            }
+            assert!(known * 10 > words * 8, "{known} of {words}");
+            for piece in ["internationa", "qzx", "", "hello world"] {
+                assert!(!vocab.is_word(Key::of(piece.as_bytes()).unwrap()));
+            }
         }
     }
 }
