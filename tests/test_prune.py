@@ -535,14 +535,14 @@ def test_what_was_in_the_way(package: ModuleType, messages: list[Message], reaso
 
 def test_reports_are_plain_data() -> None:
     pruned = ctxfast.prune_tool_outputs(
-        session(*(step(number) for number in range(5))), protected_tokens=0, prices=None
+        session(*(step(number, 4_000) for number in range(5))), protected_tokens=0, prices=None
     )
     report = pruned.report
     data = json.loads(json.dumps(report.as_dict()))
     assert type(report).from_dict(data) == report
     assert pickle.loads(pickle.dumps(report)) == report
     again = ctxfast.prune_tool_outputs(
-        session(*(step(number) for number in range(5))), previous=type(report).from_dict(data)
+        session(*(step(number, 4_000) for number in range(5))), previous=type(report).from_dict(data)
     )
     assert again.messages == pruned.messages
     with pytest.raises(KeyError):
@@ -564,7 +564,7 @@ def test_the_table() -> None:
     )
     assert lines[1].split() == ["message", "tool", "reason", "before", "after", "call"]
     assert lines[2].split() == ["2", "read", "aged", "400", "55", "c0"]
-    nothing = ctxfast.prune_tool_outputs(session(step(0)))
+    nothing = ctxfast.prune_tool_outputs(session(step(0, 4_000)))
     assert str(nothing.report).endswith("nothing new: protected_steps")
     assert repr(nothing.report).startswith("Report(before=")
     assert repr(nothing).startswith("Pruned(messages=<3 messages>, report=Report(")
