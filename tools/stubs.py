@@ -40,6 +40,7 @@ HEADER = "# Generated from the Rust doc comments by tools/stubs.py (`make stubs`
 IMPORTS = {
     "Callable": "from collections.abc import Callable",
     "Iterable": "from collections.abc import Iterable",
+    "Mapping": "from collections.abc import Mapping",
     "Sequence": "from collections.abc import Sequence",
     "Literal": "from typing import Literal",
     "EstimatorConfig": "from ctxfast.counting import EstimatorConfig",

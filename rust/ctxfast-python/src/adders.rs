@@ -313,7 +313,7 @@ impl PerText {
                 // others may run meanwhile: the text cannot change, and is kept alive by the caller
                 Ok(text.py().detach(|| estimator.units(view)))
             }
-            Count::Exact(exact) => Ok(exact_tokens(*exact, text, u64::MAX)),
+            Count::Exact(exact) => Ok(exact_tokens(exact, text, u64::MAX)),
         }
     }
 
@@ -325,7 +325,7 @@ impl PerText {
     /// The same; more than `limit` may be any number above it.
     pub(crate) fn text_tokens_up_to(&self, text: &Bound<'_, PyString>, limit: u64) -> Read<u64> {
         match &self.count {
-            Count::Exact(exact) => Ok(exact_tokens(*exact, text, limit)),
+            Count::Exact(exact) => Ok(exact_tokens(exact, text, limit)),
             _ => self.text_tokens(text),
         }
     }
@@ -361,7 +361,7 @@ impl PerText {
     }
 }
 
-fn exact_tokens(exact: Exact, text: &Bound<'_, PyString>, limit: u64) -> u64 {
+fn exact_tokens(exact: &Exact, text: &Bound<'_, PyString>, limit: u64) -> u64 {
     let view = view(text);
     if view.chars() < LONG_EXACT {
         return exact.count_up_to(view, limit);

@@ -24,6 +24,7 @@ mod repair;
 mod repaired;
 mod structure;
 mod tail;
+mod tokenizer_files;
 mod transcribe;
 mod truncate;
 mod validate;

@@ -1,12 +1,15 @@
-//! How many tokens a text has, exactly, for encodings whose vocabulary is public: those of OpenAI's models.
+//! How many tokens a text has, exactly, for encodings whose vocabulary is public: those of OpenAI's models, and others
+//! whose vocabulary is in a file.
 //!
 //! Only the number is wanted, never the tokens: a text is read as UTF-8, block by block (`read`), and cut into pieces as
 //! the encoding's split pattern says (`scan`, and `wide` for many at once); the tokens of a piece are merged (`merge`,
 //! `chars`) or known from the last time (`memo`), and their numbers are added (`pieces`). Vocabularies are in the
-//! package (`vocab`). Counting can stop at a limit.
+//! package (`vocab`), or are read from files (`tiktoken_file`, `tokenizer_json`) with one of the known split patterns
+//! (`patterns`). Counting can stop at a limit.
 //!
-//! Text is ordinary text: what looks like a special token (`<|endoftext|>`) is counted by its characters. Surrogates are
-//! read as UTF-16 is: a pair is one character, one alone counts as U+FFFD.
+//! Text is ordinary text: what looks like a special token (`<|endoftext|>`) is counted by its characters, unless special
+//! tokens are asked for (`special`, `prepare`). Surrogates are read as UTF-16 is: a pair is one character, one alone
+//! counts as U+FFFD.
 
 #![expect(clippy::inline_always, reason = "what is called in a kernel has to be compiled with it")]
 
@@ -14,21 +17,34 @@ mod chars;
 mod classes;
 mod memo;
 mod merge;
+mod odd;
+mod patterns;
 mod pieces;
+mod prepare;
 mod read;
 mod scan;
 mod sets;
+mod special;
+mod tiktoken_file;
+mod tokenizer_json;
 mod vocab;
 mod wide;
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::hint::black_box;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use xxhash_rust::xxh3::xxh3_128;
 
 use self::memo::Memo;
 use self::merge::Merger;
+pub use self::patterns::Split;
 use self::pieces::Pieces;
+use self::prepare::Prepare;
 use self::read::read;
 use self::scan::{END_BYTE, Grammar, PADDING, Padded, last_border};
+use self::special::Special;
 use self::vocab::Vocab;
 use crate::dispatch::best;
 use crate::text::Text;
@@ -63,14 +79,83 @@ impl Encoding {
     pub fn named(name: &str) -> Option<Encoding> {
         Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)
     }
+
+    /// Its special tokens.
+    #[must_use]
+    pub fn special_tokens(self) -> Vec<String> {
+        let named: &[&str] = match self {
+            Encoding::Cl100kBase => &["endoftext", "fim_prefix", "fim_middle", "fim_suffix", "endofprompt"],
+            Encoding::O200kBase => &["endoftext", "endofprompt"],
+            Encoding::O200kHarmony => &[
+                "endoftext",
+                "endofprompt",
+                "startoftext",
+                "return",
+                "constrain",
+                "channel",
+                "start",
+                "end",
+                "message",
+                "call",
+            ],
+        };
+        let mut tokens: Vec<String> = named.iter().map(|name| format!("<|{name}|>")).collect();
+        if self == Encoding::O200kHarmony {
+            let named = [200_002, 200_003, 200_005, 200_006, 200_007, 200_008, 200_012];
+            let reserved = (200_000..201_088).filter(|rank| !named.contains(rank));
+            tokens.extend(reserved.map(|rank| format!("<|reserved_{rank}|>")));
+        }
+        tokens
+    }
 }
+
+/// Why a file cannot be counted with: where in it, what was expected and what came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError(String);
+
+impl FileError {
+    /// The problem is in this part of the file.
+    fn at(self, place: &str) -> FileError {
+        // `model` and `vocab: ...` are `model.vocab: ...`
+        let joint = match self.0.split_once(": ") {
+            Some((inner, _))
+                if inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.[]".contains(&byte)) =>
+            {
+                "."
+            }
+            _ => ": ",
+        };
+        FileError(format!("{place}{joint}{}", self.0))
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FileError {}
 
 /// A vocabulary as it is in the package, and what was built from it: shared by all counters of a process.
 struct Source {
     compressed: &'static [u8],
     /// XXH3 of the packed form
     checksum: u64,
-    built: OnceLock<Option<(Vocab, Desks)>>,
+    built: OnceLock<Option<Arc<Built>>>,
+}
+
+/// A vocabulary, and places to count at.
+#[derive(Debug)]
+struct Built {
+    vocab: Vocab,
+    desks: Desks,
+}
+
+impl Built {
+    fn new(vocab: Vocab) -> Arc<Built> {
+        Arc::new(Built { vocab, desks: Desks::default() })
+    }
 }
 
 static CL100K: Source = Source {
@@ -85,10 +170,8 @@ static O200K: Source = Source {
 };
 
 impl Source {
-    fn get(&'static self) -> Option<(&'static Vocab, &'static Desks)> {
-        let built =
-            self.built.get_or_init(|| Some((Vocab::new(self.compressed, self.checksum)?, Desks::default())));
-        built.as_ref().map(|(vocab, desks)| (vocab, desks))
+    fn get(&self) -> Option<Arc<Built>> {
+        self.built.get_or_init(|| Some(Built::new(Vocab::new(self.compressed, self.checksum)?))).clone()
     }
 }
 
@@ -118,18 +201,42 @@ const LONG: usize = 1 << 17;
 /// Bytes beyond which the buffer is given back.
 const KEPT: usize = 8 * BLOCK;
 
-/// Counts the tokens of texts in one encoding.
-#[derive(Clone, Copy)]
+/// Counts the tokens of texts in one encoding. Clones share everything.
+#[derive(Clone)]
 pub struct Exact {
-    encoding: Encoding,
+    origin: Origin,
     grammar: Grammar,
-    vocab: &'static Vocab,
-    desks: &'static Desks,
+    built: Arc<Built>,
+    /// Nothing is done to most texts.
+    prepare: Option<Arc<Prepare>>,
 }
 
-impl std::fmt::Debug for Exact {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Exact").field(&self.encoding).finish()
+/// Where a vocabulary is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Origin {
+    Encoding(Encoding),
+    /// The checksum of a file.
+    File(u128),
+}
+
+impl fmt::Debug for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Exact").field(&self.origin).finish_non_exhaustive()
+    }
+}
+
+/// Counters are equal that have the same encoding, or files with the same bytes, and the same options.
+impl PartialEq for Exact {
+    fn eq(&self, other: &Exact) -> bool {
+        (self.origin, self.grammar, &self.prepare) == (other.origin, other.grammar, &other.prepare)
+    }
+}
+
+impl Eq for Exact {}
+
+impl Hash for Exact {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.origin, self.grammar).hash(state);
     }
 }
 
@@ -142,15 +249,52 @@ impl Exact {
             Encoding::Cl100kBase => (&CL100K, Grammar::CL100K),
             Encoding::O200kBase | Encoding::O200kHarmony => (&O200K, Grammar::O200K),
         };
-        let (vocab, desks) = source.get()?;
-        let exact = Exact { encoding, grammar, vocab, desks };
+        let exact =
+            Exact { origin: Origin::Encoding(encoding), grammar, built: source.get()?, prepare: None };
         (exact.count("hello world".into()) == 2).then_some(exact)
     }
 
-    /// Its encoding.
+    /// Builds the vocabulary of a `.tiktoken` file: what tiktoken counts with these ranks and this pattern.
+    ///
+    /// # Errors
+    ///
+    /// A line that is no token and its rank, a gap between ranks, a token that is there twice, or one that is made of
+    /// tokens of higher rank.
+    pub fn from_tiktoken(file: &[u8], split: Split) -> Result<Exact, FileError> {
+        let built = Built::new(tiktoken_file::vocabulary(file)?);
+        Ok(Exact { origin: Origin::File(xxh3_128(file)), grammar: split.grammar(), built, prepare: None })
+    }
+
+    /// Builds the vocabulary of a `tokenizer.json` of Hugging Face's tokenizers, if it is byte-level BPE with one of the
+    /// known patterns, or of Mistral's `tekken.json`. With `special`, the tokens that the file adds count as 1 each.
+    ///
+    /// # Errors
+    ///
+    /// What is no such file, and everything in it that is not known here.
+    pub fn from_tokenizer_json(file: &[u8], special: bool) -> Result<Exact, FileError> {
+        let tokenizer = tokenizer_json::read(file, special)?;
+        let nfc = tokenizer.nfc;
+        let special = |after| {
+            let tokens = tokenizer.special.iter().filter(move |(_, normalized)| *normalized == after);
+            Special::new(tokens.map(|(token, _)| token.as_str()))
+        };
+        let special_after = if nfc { special(true).normal() } else { special(true) };
+        let prepare = Prepare { special: special(false), nfc, special_after };
+        Ok(Exact {
+            origin: Origin::File(xxh3_128(file)),
+            grammar: tokenizer.split.grammar(),
+            built: Built::new(tokenizer.vocab),
+            prepare: (prepare != Prepare::default()).then(|| Arc::new(prepare)),
+        })
+    }
+
+    /// The same, but each of these special tokens that is in a text counts as 1: the leftmost first, of those that begin
+    /// at the same place the longest. The texts between are counted by themselves.
     #[must_use]
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
+    pub fn with_special_tokens<S: AsRef<str>>(self, tokens: &[S]) -> Exact {
+        let special = Special::new(tokens.iter().map(AsRef::as_ref));
+        let prepare = Prepare { special, ..Prepare::default() };
+        Exact { prepare: (prepare != Prepare::default()).then(|| Arc::new(prepare)), ..self }
     }
 
     /// The number of tokens of a text.
@@ -162,14 +306,18 @@ impl Exact {
     /// The number of tokens if it is at most `limit`; else some number above `limit`, found without reading on.
     #[must_use]
     pub fn count_up_to(&self, text: Text<'_>, limit: u64) -> u64 {
-        let units = match text {
-            Text::Ucs1(units) => units.len(),
-            Text::Ucs2(units) => units.len(),
-            Text::Ucs4(units) => units.len(),
-            Text::Utf8(text) => text.len(),
-        };
+        let Some(prepare) = &self.prepare else { return self.count_prepared(text, limit) };
+        if (units(text) / prepare.longest(self.built.vocab.longest)) as u64 > limit {
+            return limit + 1;
+        }
+        prepare.count(text, limit, |text, limit| self.count_prepared(text, limit))
+    }
+
+    fn count_prepared(&self, text: Text<'_>, limit: u64) -> u64 {
+        let units = units(text);
+        let Built { vocab, .. } = &*self.built;
         // a token has at most so many bytes, and a unit has a byte or more
-        if (units / vocab::LONGEST) as u64 > limit {
+        if (units / vocab.longest) as u64 > limit {
             return limit + 1;
         }
         let mut desk = self.desk();
@@ -180,7 +328,7 @@ impl Exact {
         };
         bytes.clear();
         if units >= LONG {
-            black_box(self.vocab.fetch() ^ memo.as_ref().map_or(0, |memo| memo.fetch()));
+            black_box(vocab.fetch() ^ memo.as_ref().map_or(0, |memo| memo.fetch()));
         }
         let (mut tokens, mut place, mut block) = (0, 0, BLOCK);
         while place < units && tokens <= limit {
@@ -196,7 +344,7 @@ impl Exact {
             let behind = bytes.get_mut(end).map(|behind| std::mem::replace(behind, END_BYTE));
             tokens += best(Pieces {
                 grammar: self.grammar,
-                vocab: self.vocab,
+                vocab,
                 text: Padded { bytes, end },
                 limit: limit - tokens,
                 merger,
@@ -215,10 +363,20 @@ impl Exact {
     }
 
     /// A desk that nobody else is at.
-    fn desk(&self) -> Option<MutexGuard<'static, Option<Box<Desk>>>> {
-        let mut desk = self.desks.iter().find_map(|desk| desk.try_lock().ok())?;
+    fn desk(&self) -> Option<MutexGuard<'_, Option<Box<Desk>>>> {
+        let mut desk = self.built.desks.iter().find_map(|desk| desk.try_lock().ok())?;
         desk.get_or_insert_with(|| Box::new(Desk { memo: Memo::new(), tools: Tools::default() }));
         Some(desk)
+    }
+}
+
+/// Units of a text: bytes, of UTF-8.
+fn units(text: Text<'_>) -> usize {
+    match text {
+        Text::Ucs1(units) => units.len(),
+        Text::Ucs2(units) => units.len(),
+        Text::Ucs4(units) => units.len(),
+        Text::Utf8(text) => text.len(),
     }
 }
 
@@ -274,7 +432,7 @@ mod tests {
 
     #[test]
     fn harmony_shares_the_vocabulary() {
-        assert!(std::ptr::eq(exact("o200k_base").vocab, exact("o200k_harmony").vocab));
+        assert!(Arc::ptr_eq(&exact("o200k_base").built, &exact("o200k_harmony").built));
         assert!(Encoding::named("o200k").is_none());
     }
 
@@ -297,7 +455,7 @@ mod tests {
         let o200k = exact("o200k_base");
         let text = Text::from("The same words, counted with and without a memory.");
         let expected = o200k.count(text);
-        let taken: Vec<_> = o200k.desks.iter().map(|desk| desk.lock()).collect();
+        let taken: Vec<_> = o200k.built.desks.iter().map(|desk| desk.lock()).collect();
         assert!(o200k.desk().is_none());
         assert_eq!(o200k.count(text), expected);
         drop(taken);
