@@ -156,7 +156,7 @@ pub(super) mod tests {
     #[test]
     fn files_that_are_none_are_refused() {
         let of = |file: &str| vocabulary(file.as_bytes()).unwrap_err().to_string();
-        assert_eq!(of(""), "expected the 256 bytes, got 0 tokens");
+        assert_eq!(of(""), "expected the 256 single bytes, got 0 tokens");
         assert_eq!(
             of("AA== 0\n\n!!! 1\n"),
             r#"line 3: expected a token as base64, a space and a rank, got "!!! 1""#
