@@ -41,6 +41,7 @@ IMPORTS = {
     "Callable": "from collections.abc import Callable",
     "Coroutine": "from collections.abc import Coroutine",
     "Iterable": "from collections.abc import Iterable",
+    "Mapping": "from collections.abc import Mapping",
     "Sequence": "from collections.abc import Sequence",
     "Literal": "from typing import Literal",
     "EstimatorConfig": "from ctxfast.counting import EstimatorConfig",

@@ -4,7 +4,7 @@
 Counting, cutting and tail selection for lists of LLM messages. The public names are in `ctxfast`.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, SupportsIndex, final
 
@@ -693,6 +693,7 @@ class TokenCounter:
     def exact(
         encoding: Literal["o200k_base", "cl100k_base", "o200k_harmony"],
         *,
+        special_tokens: Literal["text", "control"] = "text",
         message_overhead: int = ...,
         media_tokens: int = ...,
     ) -> TokenCounter:
@@ -704,8 +705,13 @@ class TokenCounter:
         ordinary text, a lone surrogate counts as U+FFFD; no text raises. The first counter of a process with a vocabulary
         takes some 10 milliseconds to build it. `fits` and `count_up_to` stop at their limit.
 
+        With `special_tokens="control"` each special token of the encoding that stands in a text counts as 1, as tiktoken's
+        `encode(text, allowed_special="all")` has it: for prompts that are written out with their control tokens. What
+        users or tools have said should stay text.
+
         Each text of a message is counted by itself; `message_overhead` and `media_tokens` are those of `from_callable`.
-        Raises `ValueError` for another encoding, `RuntimeError` if the vocabulary in the package is damaged.
+        Raises `ValueError` for another encoding or other `special_tokens`, `RuntimeError` if the vocabulary in the package
+        is damaged.
         """
     def fits(self, /, content: object, limit: float) -> bool:
         """
@@ -759,6 +765,70 @@ class TokenCounter:
         providers do not send to the model. `message_overhead` tokens are added for each message's frame (4: OpenAI's
         documentation gives 3 for the frame and 1 for the role) and each tool, `media_tokens` for each media part. The
         counter can be pickled if the function can.
+        """
+    @staticmethod
+    def from_tiktoken_file(
+        path: str | PathLike[str],
+        grammar: Literal["cl100k", "o200k", "llama3", "qwen2", "tekken"],
+        *,
+        special_tokens: Sequence[str] | Mapping[str, int] | None = None,
+        message_overhead: int = ...,
+        media_tokens: int = ...,
+    ) -> TokenCounter:
+        """
+        The tokens that tiktoken makes with the ranks of a `.tiktoken` file and a split pattern, without tiktoken.
+
+        `path` is the file: a line for each token, its bytes as base64, a space and its rank, from 0 on without gaps. The
+        first 256 are the single bytes, as in all public files of this kind. `grammar` is the pattern that texts are split
+        by before merging, which is not in the file: `"cl100k"` (GPT-4, as tiktoken has it today), `"o200k"` (GPT-4o),
+        `"llama3"` (Llama 3, GLM 4), `"qwen2"` (Qwen 2 and 3) or `"tekken"` (Mistral).
+
+        Special tokens are not in the file either. Without `special_tokens` what looks like one is ordinary text; those
+        that are named (a list, or the keys of a mapping) count as 1 each, as with `exact`; of two that begin at the same
+        place the longest counts.
+
+        Counters are equal that have the same bytes in their files and the same options. Pickle keeps the path, and reads
+        the file again. `message_overhead` and `media_tokens` are those of `from_callable`.
+        Raises `OSError` if the file cannot be read, `ValueError` for another grammar, for a file of more than 64 MiB and
+        for one that is no such vocabulary, with the line and the rank.
+        """
+    @staticmethod
+    def from_tokenizer(tokenizer: object, *, message_overhead: int = ..., media_tokens: int = ...) -> TokenCounter:
+        """
+        A tokenizer object of another package, which counts through its own methods: an `Encoding` of tiktoken
+        (`encode_ordinary`), a `Tokenizer` of tokenizers or a tokenizer of transformers
+        (`encode(text, add_special_tokens=False)`).
+
+        It is known by the methods that it has; none of these packages is imported. What looks like a special token is
+        ordinary text to tiktoken and transformers; a `Tokenizer` finds its added tokens unless its
+        `encode_special_tokens` is set. A lone surrogate counts as U+FFFD. The counter can be pickled if the object can.
+        All else is as with `from_callable`.
+        Raises `TypeError` for another object, `ValueError` for a `Tokenizer` that truncates or pads.
+        """
+    @staticmethod
+    def from_tokenizer_json(
+        path: str | PathLike[str],
+        *,
+        special_tokens: Literal["text", "control"] = "text",
+        message_overhead: int = ...,
+        media_tokens: int = ...,
+    ) -> TokenCounter:
+        """
+        The tokens that Hugging Face's tokenizers makes with a `tokenizer.json`, without that package: byte-level BPE that
+        splits by a known pattern.
+
+        The files of Llama 3, Qwen 2 and 3, GLM 4, `MiniMax` and gpt-oss are such; `ignore_merges` and the normal form NFC
+        are followed. Mistral's `tekken.json` is read as well. Everything in a file that is not known is a `ValueError`
+        which says what was expected, what came and where; nothing is guessed.
+
+        What looks like a special token is ordinary text. With `special_tokens="control"` each of the file's
+        `added_tokens`, special or not, counts as 1: that is what `len(tokenizer.encode(text, add_special_tokens=False))`
+        counts. Truncation, padding and what the file puts around a text are not followed.
+
+        Counters are equal that have the same bytes in their files and the same options. Pickle keeps the path, and reads
+        the file again. `message_overhead` and `media_tokens` are those of `from_callable`.
+        Raises `OSError` if the file cannot be read, `ValueError` for other `special_tokens`, for a file of more than
+        64 MiB and for one that is no such tokenizer.
         """
     def head(self, /, text: str, max_tokens: float) -> str:
         """

@@ -1,7 +1,7 @@
 //! How what a message holds adds up: units that are divided once, or tokens text by text.
 
 use ctxfast::estimate::{Estimator, Family, UNITS_PER_TOKEN};
-use ctxfast::exact::{Encoding, Exact};
+use ctxfast::exact::Exact;
 use ctxfast::flat::{Flat, SYSTEM_PART_OVERHEAD, Weight};
 use ctxfast::media::Hint;
 use ctxfast::overheads::{MediaRule, Overheads};
@@ -43,7 +43,7 @@ pub(crate) enum Count {
     Function(Py<PyAny>),
     Estimator(Family, Estimator),
     /// Its vocabulary is built when it first counts.
-    Exact(Encoding),
+    Exact(Exact),
 }
 
 /// What is around the texts that were added.
@@ -277,7 +277,7 @@ impl<'py> Visit<'py> for PerTextAdder<'_> {
             return Ok(());
         }
         self.units += match &self.per_text.count {
-            Count::Exact(encoding) => exact_tokens(*encoding, text, self.most - self.units)?,
+            Count::Exact(exact) => exact_tokens(exact, text, self.most - self.units)?,
             _ => self.per_text.units(text)?,
         };
         Ok(())
@@ -332,7 +332,7 @@ impl PerText {
                 // others may run meanwhile: the text cannot change, and is kept alive by the caller
                 Ok(text.py().detach(|| estimator.units(view)))
             }
-            Count::Exact(encoding) => exact_tokens(*encoding, text, u64::MAX),
+            Count::Exact(exact) => exact_tokens(exact, text, u64::MAX),
         }
     }
 
@@ -344,7 +344,7 @@ impl PerText {
     /// The same; more than `limit` may be any number above it.
     pub(crate) fn text_tokens_up_to(&self, text: &Bound<'_, PyString>, limit: u64) -> Read<u64> {
         match &self.count {
-            Count::Exact(encoding) => exact_tokens(*encoding, text, limit),
+            Count::Exact(exact) => exact_tokens(exact, text, limit),
             _ => self.text_tokens(text),
         }
     }
@@ -380,20 +380,20 @@ impl PerText {
     }
 }
 
-/// The counter of an encoding; its vocabulary is built if nobody has used it before.
-pub(crate) fn exact(py: Python<'_>, encoding: Encoding) -> PyResult<Exact> {
-    let exact =
-        if Exact::is_built(encoding) { Exact::new(encoding) } else { py.detach(|| Exact::new(encoding)) };
-    exact.ok_or_else(|| {
-        let name = encoding.name();
-        PyRuntimeError::new_err(format!(
-            "the vocabulary of {name} in this installation of ctxfast is damaged"
-        ))
-    })
+/// Has the vocabulary of a counter built, if nobody has used it before.
+pub(crate) fn ready(py: Python<'_>, exact: &Exact) -> PyResult<()> {
+    if exact.is_built() || py.detach(|| exact.build()) {
+        return Ok(());
+    }
+    let name = exact.name();
+    Err(PyRuntimeError::new_err(format!(
+        "the vocabulary of {name} in this installation of ctxfast is damaged"
+    )))
 }
 
-fn exact_tokens(encoding: Encoding, text: &Bound<'_, PyString>, limit: u64) -> Read<u64> {
-    let (exact, view) = (exact(text.py(), encoding)?, view(text));
+fn exact_tokens(exact: &Exact, text: &Bound<'_, PyString>, limit: u64) -> Read<u64> {
+    ready(text.py(), exact)?;
+    let view = view(text);
     if is_long(view) {
         // as above
         return Ok(text.py().detach(|| exact.count_up_to(view, limit)));

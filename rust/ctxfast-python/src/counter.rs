@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use ctxfast::batch;
 use ctxfast::estimate::{Estimator, Family};
-use ctxfast::exact::{Encoding, Exact};
+use ctxfast::exact::{Encoding, Exact, Split};
 use ctxfast::flat::{Flat, Rounding, Unit, Weight};
 use ctxfast::overheads::{MediaRule, Overheads};
 use ctxfast::part::Kind;
@@ -16,13 +16,14 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PySlice, PyString, PyTuple};
 
-use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder, exact, is_long};
+use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder, is_long, ready};
 use crate::errors::{At, Error, Read};
 use crate::made::MadeBy;
 use crate::memory::{chars, view, wanted};
 use crate::model::Model;
 use crate::numbers::{Least, MediaTokens, MessageOverhead, budget, some};
 use crate::read::{self, Both, Items, Nobody, Shape, Visit, fields};
+use crate::tokenizer_files::{TokenizerFile, counts_special, noted, special_tokens as named_tokens};
 
 /// Counts the tokens of texts, messages and requests.
 ///
@@ -133,14 +134,39 @@ impl TokenCounter {
         if !r#fn.is_callable() {
             return Err(crate::errors::parameter_type_error("fn", "a function", r#fn));
         }
-        let rule = PerText {
-            count: Count::Function(r#fn.clone().unbind()),
-            safety: Safety::Middle,
-            overheads: plain(message_overhead, media_tokens),
-        };
+        let count = Count::Function(r#fn.clone().unbind());
         let made_by = MadeBy::new("from_callable", r#fn);
-        let made_by = with_overheads(r#fn.py(), made_by, message_overhead, media_tokens)?;
-        Ok(Self { made_by, rule: Rule::PerText(rule) })
+        Self::with_count(r#fn.py(), count, made_by, message_overhead, media_tokens)
+    }
+
+    /// A tokenizer object of another package, which counts through its own methods: an `Encoding` of tiktoken
+    /// (`encode_ordinary`), a `Tokenizer` of tokenizers or a tokenizer of transformers
+    /// (`encode(text, add_special_tokens=False)`).
+    ///
+    /// It is known by the methods that it has; none of these packages is imported. What looks like a special token is
+    /// ordinary text to tiktoken and transformers; a `Tokenizer` finds its added tokens unless its
+    /// `encode_special_tokens` is set. A lone surrogate counts as U+FFFD. The counter can be pickled if the object can.
+    /// All else is as with `from_callable`.
+    /// Raises `TypeError` for another object, `ValueError` for a `Tokenizer` that truncates or pads.
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            tokenizer: "object",
+            *,
+            message_overhead: "int" = MessageOverhead::DEFAULT,
+            media_tokens: "int" = MediaTokens::DEFAULT
+        ),
+        text_signature = "(tokenizer, *, message_overhead=4, media_tokens=256)"
+    )]
+    fn from_tokenizer(
+        tokenizer: &Bound<'_, PyAny>,
+        message_overhead: MessageOverhead,
+        media_tokens: MediaTokens,
+    ) -> PyResult<Self> {
+        let py = tokenizer.py();
+        let count = py.import("ctxfast.foreign_tokenizers")?.call_method1("counting", (tokenizer,))?;
+        let made_by = MadeBy::new("from_tokenizer", tokenizer);
+        Self::with_count(py, Count::Function(count.unbind()), made_by, message_overhead, media_tokens)
     }
 
     /// An estimate for a family of tokenizers, from the characters of a text and their neighbours.
@@ -197,34 +223,134 @@ impl TokenCounter {
     /// ordinary text, a lone surrogate counts as U+FFFD; no text raises. The first counter of a process with a vocabulary
     /// takes some 10 milliseconds to build it. `fits` and `count_up_to` stop at their limit.
     ///
+    /// With `special_tokens="control"` each special token of the encoding that stands in a text counts as 1, as tiktoken's
+    /// `encode(text, allowed_special="all")` has it: for prompts that are written out with their control tokens. What
+    /// users or tools have said should stay text.
+    ///
     /// Each text of a message is counted by itself; `message_overhead` and `media_tokens` are those of `from_callable`.
-    /// Raises `ValueError` for another encoding, `RuntimeError` if the vocabulary in the package is damaged.
+    /// Raises `ValueError` for another encoding or other `special_tokens`, `RuntimeError` if the vocabulary in the package
+    /// is damaged.
     #[staticmethod]
     #[pyo3(
         signature = (
             encoding: "Literal['o200k_base', 'cl100k_base', 'o200k_harmony']",
             *,
+            special_tokens: "Literal['text', 'control']" = "text",
             message_overhead: "int" = MessageOverhead::DEFAULT,
             media_tokens: "int" = MediaTokens::DEFAULT
         ),
-        text_signature = "(encoding, *, message_overhead=4, media_tokens=256)"
+        text_signature = "(encoding, *, special_tokens='text', message_overhead=4, media_tokens=256)"
     )]
     fn exact(
         py: Python<'_>,
         encoding: &str,
+        special_tokens: &str,
         message_overhead: MessageOverhead,
         media_tokens: MediaTokens,
     ) -> PyResult<Self> {
-        let encoding = self::encoding(encoding)?;
-        exact(py, encoding)?; // builds it
-        let rule = PerText {
-            count: Count::Exact(encoding),
-            safety: Safety::Middle,
-            overheads: plain(message_overhead, media_tokens),
+        let known = self::encoding(encoding)?;
+        let special = counts_special(special_tokens)?;
+        let mut exact = Exact::of(known);
+        ready(py, &exact)?;
+        if special {
+            exact = exact.with_special_tokens(&known.special_tokens());
+        }
+        let made_by = MadeBy::new("exact", PyString::new(py, known.name()).as_any());
+        let made_by = made_by.with("special_tokens", noted(py, special));
+        Self::with_count(py, Count::Exact(exact), made_by, message_overhead, media_tokens)
+    }
+
+    /// The tokens that tiktoken makes with the ranks of a `.tiktoken` file and a split pattern, without tiktoken.
+    ///
+    /// `path` is the file: a line for each token, its bytes as base64, a space and its rank, from 0 on without gaps. The
+    /// first 256 are the single bytes, as in all public files of this kind. `grammar` is the pattern that texts are split
+    /// by before merging, which is not in the file: `"cl100k"` (GPT-4, as tiktoken has it today), `"o200k"` (GPT-4o),
+    /// `"llama3"` (Llama 3, GLM 4), `"qwen2"` (Qwen 2 and 3) or `"tekken"` (Mistral).
+    ///
+    /// Special tokens are not in the file either. Without `special_tokens` what looks like one is ordinary text; those
+    /// that are named (a list, or the keys of a mapping) count as 1 each, as with `exact`; of two that begin at the same
+    /// place the longest counts.
+    ///
+    /// Counters are equal that have the same bytes in their files and the same options. Pickle keeps the path, and reads
+    /// the file again. `message_overhead` and `media_tokens` are those of `from_callable`.
+    /// Raises `OSError` if the file cannot be read, `ValueError` for another grammar, for a file of more than 64 MiB and
+    /// for one that is no such vocabulary, with the line and the rank.
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            path: "str | PathLike[str]",
+            grammar: "Literal['cl100k', 'o200k', 'llama3', 'qwen2', 'tekken']",
+            *,
+            special_tokens: "Sequence[str] | Mapping[str, int] | None" = None,
+            message_overhead: "int" = MessageOverhead::DEFAULT,
+            media_tokens: "int" = MediaTokens::DEFAULT
+        ),
+        text_signature = "(path, grammar, *, special_tokens=None, message_overhead=4, media_tokens=256)"
+    )]
+    fn from_tiktoken_file(
+        path: &Bound<'_, PyAny>,
+        grammar: &Bound<'_, PyString>,
+        special_tokens: Option<&Bound<'_, PyAny>>,
+        message_overhead: MessageOverhead,
+        media_tokens: MediaTokens,
+    ) -> PyResult<Self> {
+        let py = path.py();
+        let name = grammar.to_string_lossy();
+        let Some(split) = Split::named(&name) else {
+            let names = Split::ALL.map(Split::name).join(", ");
+            return Err(PyValueError::new_err(format!("grammar: expected one of {names}, got '{name}'")));
         };
-        let made_by = MadeBy::new("exact", PyString::new(py, encoding.name()).as_any());
-        let made_by = with_overheads(py, made_by, message_overhead, media_tokens)?;
-        Ok(Self { made_by, rule: Rule::PerText(rule) })
+        let special = special_tokens.map(named_tokens).transpose()?;
+        let file = TokenizerFile::read(path)?;
+        let mut exact = file.build(|bytes| Exact::from_tiktoken(bytes, split))?;
+        let made_by = MadeBy::new("from_tiktoken_file", &file.path);
+        let mut made_by = made_by.with("grammar", Some(grammar.clone().into_any()));
+        if let Some((tokens, noted)) = special.filter(|(tokens, _)| !tokens.is_empty()) {
+            exact = exact.with_special_tokens(&tokens);
+            made_by = made_by.with("special_tokens", Some(noted.into_any()));
+        }
+        Self::with_count(py, Count::Exact(exact), made_by, message_overhead, media_tokens)
+    }
+
+    /// The tokens that Hugging Face's tokenizers makes with a `tokenizer.json`, without that package: byte-level BPE that
+    /// splits by a known pattern.
+    ///
+    /// The files of Llama 3, Qwen 2 and 3, GLM 4, `MiniMax` and gpt-oss are such; `ignore_merges` and the normal form NFC
+    /// are followed. Mistral's `tekken.json` is read as well. Everything in a file that is not known is a `ValueError`
+    /// which says what was expected, what came and where; nothing is guessed.
+    ///
+    /// What looks like a special token is ordinary text. With `special_tokens="control"` each of the file's
+    /// `added_tokens`, special or not, counts as 1: that is what `len(tokenizer.encode(text, add_special_tokens=False))`
+    /// counts. Truncation, padding and what the file puts around a text are not followed.
+    ///
+    /// Counters are equal that have the same bytes in their files and the same options. Pickle keeps the path, and reads
+    /// the file again. `message_overhead` and `media_tokens` are those of `from_callable`.
+    /// Raises `OSError` if the file cannot be read, `ValueError` for other `special_tokens`, for a file of more than
+    /// 64 MiB and for one that is no such tokenizer.
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            path: "str | PathLike[str]",
+            *,
+            special_tokens: "Literal['text', 'control']" = "text",
+            message_overhead: "int" = MessageOverhead::DEFAULT,
+            media_tokens: "int" = MediaTokens::DEFAULT
+        ),
+        text_signature = "(path, *, special_tokens='text', message_overhead=4, media_tokens=256)"
+    )]
+    fn from_tokenizer_json(
+        path: &Bound<'_, PyAny>,
+        special_tokens: &str,
+        message_overhead: MessageOverhead,
+        media_tokens: MediaTokens,
+    ) -> PyResult<Self> {
+        let py = path.py();
+        let special = counts_special(special_tokens)?;
+        let file = TokenizerFile::read(path)?;
+        let exact = file.build(|bytes| Exact::from_tokenizer_json(bytes, special))?;
+        let made_by = MadeBy::new("from_tokenizer_json", &file.path);
+        let made_by = made_by.with("special_tokens", noted(py, special));
+        Self::with_count(py, Count::Exact(exact), made_by, message_overhead, media_tokens)
     }
 
     /// The counter of a model: the tokens of its texts, and what its provider adds for messages, tool calls, tool
@@ -264,7 +390,7 @@ impl TokenCounter {
         let Model { family, estimator, encoding, overheads } = Model::read(model)?;
         let asked = read_safety(safety)?;
         let (count, safety_used) = match encoding {
-            Some(encoding) if exact => (Count::Exact(encoding), Safety::Middle),
+            Some(encoding) if exact => (Count::Exact(Exact::of(encoding)), Safety::Middle),
             _ => (Count::Estimator(family, estimator), asked),
         };
         let estimated = (!exact).then(|| PyBool::new(model.py(), false).to_owned().into_any());
@@ -288,15 +414,14 @@ impl TokenCounter {
     fn batch(&self, texts: &Bound<'_, PyAny>, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u64>> {
         let threads = threads.map(|threads| some(threads, "threads")).transpose()?;
         let strings = read::strings(texts).at_key("texts")?;
-        let counter;
         let count: &(dyn Fn(Text<'_>) -> u64 + Sync) = match &self.rule {
             Rule::Flat(flat) => &|text| flat_tokens(flat, Kind::Prose, text),
             Rule::PerText(per_text) => match &per_text.count {
                 Count::Function(_) => return strings.iter().map(|text| self.text(text)).collect(),
                 Count::Estimator(_, estimator) => &|text| self.one(per_text.tokens(estimator.units(text))),
-                Count::Exact(encoding) => {
-                    counter = exact(texts.py(), *encoding)?;
-                    &|text| counter.count(text)
+                Count::Exact(exact) => {
+                    ready(texts.py(), exact)?;
+                    &|text| exact.count(text)
                 }
             },
         };
@@ -438,7 +563,7 @@ impl TokenCounter {
                 match &per_text.count {
                     Count::Function(function) => function.bind(py).hash()?.hash(&mut hasher),
                     Count::Estimator(family, _) => family.hash(&mut hasher),
-                    Count::Exact(encoding) => encoding.hash(&mut hasher),
+                    Count::Exact(exact) => exact.hash(&mut hasher),
                 }
                 (per_text.safety, per_text.overheads.message).hash(&mut hasher);
             }
@@ -578,12 +703,27 @@ enum End {
 }
 
 impl TokenCounter {
-    /// What counts exactly, if it does that.
-    pub(crate) fn exact_count(&self, py: Python<'_>) -> PyResult<Option<Exact>> {
+    /// What counts exactly, if it does that and a text may be cut at borders.
+    pub(crate) fn exact_count(&self, py: Python<'_>) -> PyResult<Option<&Exact>> {
         match &self.rule {
-            Rule::PerText(PerText { count: Count::Exact(encoding), .. }) => exact(py, *encoding).map(Some),
+            Rule::PerText(PerText { count: Count::Exact(exact), .. }) if exact.adds_up() => {
+                ready(py, exact).map(|()| Some(exact))
+            }
             _ => Ok(None),
         }
+    }
+
+    /// A counter of true counts, which need no safety.
+    fn with_count(
+        py: Python<'_>,
+        count: Count,
+        made_by: MadeBy,
+        message_overhead: MessageOverhead,
+        media_tokens: MediaTokens,
+    ) -> PyResult<Self> {
+        let overheads = plain(message_overhead, media_tokens);
+        let made_by = with_overheads(py, made_by, message_overhead, media_tokens)?;
+        Ok(Self { made_by, rule: Rule::PerText(PerText { count, safety: Safety::Middle, overheads }) })
     }
 
     /// Whether to count a message again takes longer than to see that it is the same.
@@ -835,8 +975,9 @@ impl TokenCounter {
                     Ok(flat_tokens(flat, Kind::Prose, view(text).slice(range(chars))) <= max_tokens)
                 })?
             }
-            Rule::PerText(PerText { count: Count::Exact(encoding), .. }) => {
-                let (exact, units) = (exact(text.py(), *encoding)?, view(text));
+            Rule::PerText(PerText { count: Count::Exact(exact), .. }) if exact.adds_up() => {
+                let units = view(text);
+                ready(text.py(), exact)?;
                 let ends = || match end {
                     End::Head => exact.head(units, max_tokens),
                     End::Tail => all - exact.tail(units, max_tokens),

@@ -25,6 +25,7 @@ mod repaired;
 mod structure;
 mod tail;
 mod text_ledger;
+mod tokenizer_files;
 mod transcribe;
 mod truncate;
 mod validate;

@@ -16,8 +16,18 @@ pub(crate) struct MadeBy {
     options: Vec<(&'static str, Py<PyAny>)>,
 }
 
-const CONSTRUCTORS: [&str; 7] =
-    ["default", "flat", "picoclaw", "from_callable", "estimator", "exact", "for_model"];
+const CONSTRUCTORS: [&str; 10] = [
+    "default",
+    "flat",
+    "picoclaw",
+    "from_callable",
+    "from_tokenizer",
+    "estimator",
+    "exact",
+    "from_tiktoken_file",
+    "from_tokenizer_json",
+    "for_model",
+];
 
 impl MadeBy {
     pub(crate) const DEFAULT: Self = Self { constructor: "default", argument: None, options: Vec::new() };

@@ -117,6 +117,7 @@ impl TextLedger {
 impl Growing {
     fn new(py: Python<'_>, counter: &TokenCounter) -> PyResult<Growing> {
         let exact = counter.exact_count(py)?;
-        Ok(exact.map_or_else(|| Growing::Kept(Vec::new()), |exact| Growing::Exact(Running::new(exact))))
+        Ok(exact
+            .map_or_else(|| Growing::Kept(Vec::new()), |exact| Growing::Exact(Running::new(exact.clone()))))
     }
 }

@@ -1,12 +1,15 @@
-//! How many tokens a text has, exactly, for encodings whose vocabulary is public: those of OpenAI's models.
+//! How many tokens a text has, exactly, for encodings whose vocabulary is public: those of OpenAI's models, and others
+//! whose vocabulary is in a file.
 //!
 //! Only the number is wanted, never the tokens: a text is read as UTF-8, block by block (`read`), and cut into pieces as
 //! the encoding's split pattern says (`scan`, and `wide` for many at once); the tokens of a piece are merged (`merge`,
 //! `chars`) or known from the last time (`memo`), and their numbers are added (`pieces`). Vocabularies are in the
-//! package (`vocab`). Counting can stop at a limit.
+//! package (`vocab`), or are read from files (`tiktoken_file`, `tokenizer_json`) with one of the known split patterns
+//! (`patterns`). Counting can stop at a limit.
 //!
-//! Text is ordinary text: what looks like a special token (`<|endoftext|>`) is counted by its characters. Surrogates are
-//! read as UTF-16 is: a pair is one character, one alone counts as U+FFFD.
+//! Text is ordinary text: what looks like a special token (`<|endoftext|>`) is counted by its characters, unless special
+//! tokens are asked for (`special`, `prepare`). Surrogates are read as UTF-16 is: a pair is one character, one alone
+//! counts as U+FFFD.
 
 #![expect(clippy::inline_always, reason = "what is called in a kernel has to be compiled with it")]
 
@@ -14,21 +17,35 @@ mod chars;
 mod classes;
 mod memo;
 mod merge;
+mod odd;
+mod patterns;
 mod pieces;
+mod prepare;
 mod read;
 mod running;
 mod scan;
 mod sets;
+mod special;
+mod tiktoken_file;
+mod tokenizer_json;
 mod vocab;
 mod wide;
 mod worker;
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::hint::black_box;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use xxhash_rust::xxh3::xxh3_128;
 
 use self::memo::Memo;
+pub use self::patterns::Split;
+use self::prepare::Prepare;
+use self::read::units;
 pub use self::running::Running;
 use self::scan::Grammar;
+use self::special::Special;
 use self::vocab::Vocab;
 use self::worker::{Tools, Worker};
 use crate::text::Text;
@@ -70,16 +87,85 @@ impl Encoding {
             Encoding::O200kBase | Encoding::O200kHarmony => (&O200K, Grammar::O200K),
         }
     }
+
+    /// Its special tokens.
+    #[must_use]
+    pub fn special_tokens(self) -> Vec<String> {
+        let named: &[&str] = match self {
+            Encoding::Cl100kBase => &["endoftext", "fim_prefix", "fim_middle", "fim_suffix", "endofprompt"],
+            Encoding::O200kBase => &["endoftext", "endofprompt"],
+            Encoding::O200kHarmony => &[
+                "endoftext",
+                "endofprompt",
+                "startoftext",
+                "return",
+                "constrain",
+                "channel",
+                "start",
+                "end",
+                "message",
+                "call",
+            ],
+        };
+        let mut tokens: Vec<String> = named.iter().map(|name| format!("<|{name}|>")).collect();
+        if self == Encoding::O200kHarmony {
+            let named = [200_002, 200_003, 200_005, 200_006, 200_007, 200_008, 200_012];
+            let reserved = (200_000..201_088).filter(|rank| !named.contains(rank));
+            tokens.extend(reserved.map(|rank| format!("<|reserved_{rank}|>")));
+        }
+        tokens
+    }
 }
+
+/// Why a file cannot be counted with: where in it, what was expected and what came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError(String);
+
+impl FileError {
+    /// The problem is in this part of the file.
+    fn at(self, place: &str) -> FileError {
+        // `model` and `vocab: ...` are `model.vocab: ...`
+        let joint = match self.0.split_once(": ") {
+            Some((inner, _))
+                if inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.[]".contains(&byte)) =>
+            {
+                "."
+            }
+            _ => ": ",
+        };
+        FileError(format!("{place}{joint}{}", self.0))
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FileError {}
 
 /// A vocabulary as it is in the package, and what was built from it: shared by all counters of a process.
 struct Source {
     compressed: &'static [u8],
     /// XXH3 of the packed form
     checksum: u64,
-    built: OnceLock<Option<(Vocab, Desks)>>,
+    built: OnceLock<Option<Built>>,
     /// whether what was built counts right
     sound: OnceLock<bool>,
+}
+
+/// A vocabulary, and places to count at.
+#[derive(Debug)]
+struct Built {
+    vocab: Vocab,
+    desks: Desks,
+}
+
+impl Built {
+    fn new(vocab: Vocab) -> Built {
+        Built { vocab, desks: Desks::default() }
+    }
 }
 
 static CL100K: Source = Source {
@@ -96,10 +182,25 @@ static O200K: Source = Source {
 };
 
 impl Source {
-    fn get(&'static self) -> Option<(&'static Vocab, &'static Desks)> {
-        let built =
-            self.built.get_or_init(|| Some((Vocab::new(self.compressed, self.checksum)?, Desks::default())));
-        built.as_ref().map(|(vocab, desks)| (vocab, desks))
+    fn get(&self) -> Option<&Built> {
+        let built = || Some(Built::new(Vocab::new(self.compressed, self.checksum)?));
+        self.built.get_or_init(built).as_ref()
+    }
+}
+
+/// A vocabulary from the package, which is built when it is used first, or another one.
+#[derive(Clone)]
+enum Vocabulary {
+    Packaged(&'static Source),
+    Own(Arc<Built>),
+}
+
+impl Vocabulary {
+    fn get(&self) -> Option<&Built> {
+        match self {
+            Vocabulary::Packaged(source) => source.get(),
+            Vocabulary::Own(built) => Some(built),
+        }
     }
 }
 
@@ -116,42 +217,145 @@ struct Desk {
 /// the caches, and a long text would fetch them line by line in no order.
 const LONG: usize = 1 << 17;
 
-/// Counts the tokens of texts in one encoding.
-#[derive(Clone, Copy)]
+/// Counts the tokens of texts in one encoding. Clones share everything.
+#[derive(Clone)]
 pub struct Exact {
-    encoding: Encoding,
+    origin: Origin,
     grammar: Grammar,
-    vocab: &'static Vocab,
-    desks: &'static Desks,
+    vocabulary: Vocabulary,
+    /// Nothing is done to most texts.
+    prepare: Option<Arc<Prepare>>,
 }
 
-impl std::fmt::Debug for Exact {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Exact").field(&self.encoding).finish()
+/// Where a vocabulary is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Origin {
+    Encoding(Encoding),
+    /// The checksum of a file.
+    File(u128),
+}
+
+impl fmt::Debug for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Exact").field(&self.origin).finish_non_exhaustive()
+    }
+}
+
+/// Counters are equal that have the same encoding, or files with the same bytes, and the same options.
+impl PartialEq for Exact {
+    fn eq(&self, other: &Exact) -> bool {
+        (self.origin, self.grammar, &self.prepare) == (other.origin, other.grammar, &other.prepare)
+    }
+}
+
+impl Eq for Exact {}
+
+impl Hash for Exact {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.origin, self.grammar).hash(state);
     }
 }
 
 impl Exact {
-    /// Builds the vocabulary if it is the first that has it: 10 to 30 ms. Nothing if the vocabulary in the package is not
-    /// the published one, or what was built from it does not count right.
+    /// A counter whose vocabulary is built: in 10 to 30 ms if it is the first. Nothing if the vocabulary in the package is
+    /// not the published one, or what was built from it does not count right.
     #[must_use]
     pub fn new(encoding: Encoding) -> Option<Exact> {
+        let exact = Exact::of(encoding);
+        exact.build().then_some(exact)
+    }
+
+    /// The same, but the vocabulary is built by the first count, if [`Exact::build`] was not asked before. With a damaged
+    /// vocabulary all counts are 0.
+    #[must_use]
+    pub fn of(encoding: Encoding) -> Exact {
         let (source, grammar) = encoding.source();
-        let (vocab, desks) = source.get()?;
-        let exact = Exact { encoding, grammar, vocab, desks };
-        source.sound.get_or_init(|| exact.count("hello world".into()) == 2).then_some(exact)
+        let origin = Origin::Encoding(encoding);
+        Exact { origin, grammar, vocabulary: Vocabulary::Packaged(source), prepare: None }
     }
 
-    /// Whether `new` has nothing to build.
+    /// The name of its encoding, or that it is from a file.
     #[must_use]
-    pub fn is_built(encoding: Encoding) -> bool {
-        encoding.source().0.sound.get().is_some()
+    pub fn name(&self) -> &'static str {
+        match self.origin {
+            Origin::Encoding(encoding) => encoding.name(),
+            Origin::File(_) => "a file",
+        }
     }
 
-    /// Its encoding.
+    /// Builds the vocabulary; whether it is sound.
     #[must_use]
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
+    pub fn build(&self) -> bool {
+        match &self.vocabulary {
+            Vocabulary::Packaged(source) => {
+                *source.sound.get_or_init(|| self.count_plain("hello world".into(), u64::MAX) == 2)
+            }
+            Vocabulary::Own(_) => true,
+        }
+    }
+
+    /// Whether there is nothing to build, and the vocabulary is sound.
+    #[must_use]
+    pub fn is_built(&self) -> bool {
+        match &self.vocabulary {
+            Vocabulary::Packaged(source) => source.sound.get().is_some_and(|&sound| sound),
+            Vocabulary::Own(_) => true,
+        }
+    }
+
+    /// Whether the tokens of a text are those of its pieces, made by merging alone: not if special tokens are counted, or
+    /// texts are brought into a normal form, or there are tokens that merging does not make.
+    #[must_use]
+    pub fn adds_up(&self) -> bool {
+        self.prepare.is_none() && self.vocabulary.get().is_some_and(|built| built.vocab.is_plain())
+    }
+
+    /// Builds the vocabulary of a `.tiktoken` file: what tiktoken counts with these ranks and this pattern.
+    ///
+    /// # Errors
+    ///
+    /// A line that is no token and its rank, a gap between ranks, a token that is there twice, or one that is made of
+    /// tokens of higher rank.
+    pub fn from_tiktoken(file: &[u8], split: Split) -> Result<Exact, FileError> {
+        let vocabulary = Vocabulary::Own(Arc::new(Built::new(tiktoken_file::vocabulary(file)?)));
+        Ok(Exact {
+            origin: Origin::File(xxh3_128(file)),
+            grammar: split.grammar(),
+            vocabulary,
+            prepare: None,
+        })
+    }
+
+    /// Builds the vocabulary of a `tokenizer.json` of Hugging Face's tokenizers, if it is byte-level BPE with one of the
+    /// known patterns, or of Mistral's `tekken.json`. With `special`, the tokens that the file adds count as 1 each.
+    ///
+    /// # Errors
+    ///
+    /// What is no such file, and everything in it that is not known here.
+    pub fn from_tokenizer_json(file: &[u8], special: bool) -> Result<Exact, FileError> {
+        let tokenizer = tokenizer_json::read(file, special)?;
+        let nfc = tokenizer.nfc;
+        let special = |after| {
+            let tokens = tokenizer.special.iter().filter(move |(_, normalized)| *normalized == after);
+            Special::new(tokens.map(|(token, _)| token.as_str()))
+        };
+        let special_after = if nfc { special(true).normal() } else { special(true) };
+        let prepare = Prepare { special: special(false), nfc, special_after };
+        Ok(Exact {
+            origin: Origin::File(xxh3_128(file)),
+            grammar: tokenizer.split.grammar(),
+            vocabulary: Vocabulary::Own(Arc::new(Built::new(tokenizer.vocab))),
+            prepare: (prepare != Prepare::default()).then(|| Arc::new(prepare)),
+        })
+    }
+
+    /// The same, but each of these special tokens that is in a text counts as 1: the leftmost first, of those that begin
+    /// at the same place the longest. The texts between are counted by themselves.
+    #[must_use]
+    pub fn with_special_tokens<S: AsRef<str>>(self, tokens: &[S]) -> Exact {
+        let special = Special::new(tokens.iter().map(AsRef::as_ref));
+        let prepare = Prepare { special, ..Prepare::default() };
+        Exact { prepare: (prepare != Prepare::default()).then(|| Arc::new(prepare)), ..self }
     }
 
     /// The number of tokens of a text.
@@ -163,9 +367,19 @@ impl Exact {
     /// The number of tokens if it is at most `limit`; else some number above `limit`, found without reading on.
     #[must_use]
     pub fn count_up_to(&self, text: Text<'_>, limit: u64) -> u64 {
+        let Some(prepare) = &self.prepare else { return self.count_plain(text, limit) };
+        let longest = self.vocabulary.get().map_or(1, |built| prepare.longest(built.vocab.longest));
+        if (units(text) / longest) as u64 > limit {
+            return limit + 1;
+        }
+        prepare.count(text, limit, |text, limit| self.count_plain(text, limit))
+    }
+
+    /// The same, of text as it is.
+    fn count_plain(&self, text: Text<'_>, limit: u64) -> u64 {
         self.work(|worker| {
-            if read::units(text) >= LONG {
-                black_box(self.vocab.fetch() ^ worker.memo.as_ref().map_or(0, |memo| memo.fetch()));
+            if units(text) >= LONG {
+                black_box(worker.vocab.fetch() ^ worker.memo.as_ref().map_or(0, |memo| memo.fetch()));
             }
             worker.count_up_to(text, limit)
         })
@@ -173,7 +387,7 @@ impl Exact {
 
     /// The end of the longest prefix that has at most `limit` tokens: in characters, in bytes for [`Text::Utf8`].
     ///
-    /// It has as many whole tokens of the text as fit and make whole characters; fewer where cutting there makes more of
+    /// Only for counters that [`Exact::adds_up`] says so of. It has as many whole tokens of the text as fit and make whole characters; fewer where cutting there makes more of
     /// them. Nothing behind it is read but some kilobytes.
     #[must_use]
     pub fn head(&self, text: Text<'_>, limit: u64) -> usize {
@@ -197,9 +411,10 @@ impl Exact {
     }
 
     /// Has work done by one who has a memory, if there is one.
-    fn work<T>(&self, work: impl FnOnce(&mut Worker<'_>) -> T) -> T {
-        let (grammar, vocab) = (self.grammar, self.vocab);
-        let mut desk = self.desk();
+    fn work<T: Default>(&self, work: impl FnOnce(&mut Worker<'_>) -> T) -> T {
+        let Some(Built { vocab, desks }) = self.vocabulary.get() else { return T::default() };
+        let grammar = self.grammar;
+        let mut desk = free(desks);
         match desk.as_deref_mut() {
             Some(Some(desk)) => {
                 let Desk { memo, tools } = &mut **desk;
@@ -208,13 +423,13 @@ impl Exact {
             _ => work(&mut Worker { grammar, vocab, memo: None, tools: &mut Tools::default() }),
         }
     }
+}
 
-    /// A desk that nobody else is at.
-    fn desk(&self) -> Option<MutexGuard<'static, Option<Box<Desk>>>> {
-        let mut desk = self.desks.iter().find_map(|desk| desk.try_lock().ok())?;
-        desk.get_or_insert_with(|| Box::new(Desk { memo: Memo::new(), tools: Tools::default() }));
-        Some(desk)
-    }
+/// A desk that nobody else is at.
+fn free(desks: &Desks) -> Option<MutexGuard<'_, Option<Box<Desk>>>> {
+    let mut desk = desks.iter().find_map(|desk| desk.try_lock().ok())?;
+    desk.get_or_insert_with(|| Box::new(Desk { memo: Memo::new(), tools: Tools::default() }));
+    Some(desk)
 }
 
 #[cfg(test)]
@@ -270,9 +485,10 @@ mod tests {
 
     #[test]
     fn harmony_shares_the_vocabulary() {
-        assert!(std::ptr::eq(exact("o200k_base").vocab, exact("o200k_harmony").vocab));
+        let [one, two] = ["o200k_base", "o200k_harmony"].map(exact);
+        assert!(std::ptr::eq(one.vocabulary.get().unwrap(), two.vocabulary.get().unwrap()));
         assert!(Encoding::named("o200k").is_none());
-        assert!(Exact::is_built(Encoding::O200kBase) && Exact::is_built(Encoding::O200kHarmony));
+        assert!(one.is_built() && two.is_built());
     }
 
     #[test]
@@ -364,10 +580,11 @@ mod tests {
         let o200k = exact("o200k_base");
         let text = Text::from("The same words, counted with and without a memory.");
         let expected = o200k.count(text);
-        let taken: Vec<_> = o200k.desks.iter().map(|desk| desk.lock()).collect();
-        assert!(o200k.desk().is_none());
+        let desks = &o200k.vocabulary.get().unwrap().desks;
+        let taken: Vec<_> = desks.iter().map(|desk| desk.lock()).collect();
+        assert!(free(desks).is_none());
         assert_eq!(o200k.count(text), expected);
         drop(taken);
-        assert!(o200k.desk().is_some());
+        assert!(free(desks).is_some());
     }
 }

@@ -288,7 +288,8 @@ mod tests {
             piece in "[ a一-龥ぁ-ヿ]{1,20}|[ก-๙]{1,30}|[一-丸的是在人有。，]{1,20}|[가-힣 ]{1,20}|[ใาเแก่้นรมที่เป็น]{1,30}|(\\PC|🧠|é|\u{900}){1,12}|[\u{900}-\u{e7f} ]{1,20}|[а-яa一ا-ي]{1,20}"
         ) {
             for source in [&CL100K, &O200K] {
-                let vocab = source.get().unwrap().0;
+                let built = source.get().unwrap();
+                let vocab = &built.vocab;
                 let parts = parts(&vocab.chars, &piece);
                 prop_assert_eq!(parts.concat(), piece.as_str());
                 let sum = parts.iter().map(|part| vocab.naive(part.as_bytes()).len()).sum::<usize>();
@@ -299,7 +300,8 @@ mod tests {
 
     #[test]
     fn chinese_has_cuts_and_ascii_none() {
-        let vocab = O200K.get().unwrap().0;
+        let built = O200K.get().unwrap();
+        let vocab = &built.vocab;
         assert!(parts(&vocab.chars, "人龥有龥的").len() > 2);
         assert_eq!(parts(&vocab.chars, "internationalisation").len(), 1);
         assert_eq!(parts(&vocab.chars, "").len(), 0);

@@ -415,11 +415,11 @@ fn rank_and_place(entry: u64) -> (u32, u32) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{CL100K, O200K};
+    use super::super::{Built, CL100K, O200K};
     use super::*;
 
-    fn vocabs() -> [&'static Vocab; 2] {
-        [CL100K.get().unwrap().0, O200K.get().unwrap().0]
+    fn vocabs() -> [&'static Built; 2] {
+        [CL100K.get().unwrap(), O200K.get().unwrap()]
     }
 
     proptest! {
@@ -427,7 +427,8 @@ mod tests {
         fn all_ways_merge_alike(
             piece in r"[a-zA-Z]{1,60}|[ab]{1,60}|-{1,60}|\PC{1,20}|[ ก-๙]{1,30}|[ а-я]{1,30}|[ \u{900}-\u{1780}]{1,20}|[ 一-龥ぁ-ヿ]{1,20}|[ا-ي ἀ-ῼא-ת]{1,20}"
         ) {
-            for vocab in vocabs() {
+            for built in vocabs() {
+                let vocab = &built.vocab;
                 let mut merger = Merger::default();
                 let expected = vocab.naive(piece.as_bytes());
                 merger.begin(vocab, piece.as_bytes());
@@ -446,7 +447,8 @@ mod tests {
 
         #[test]
         fn neighbours_are_those_that_merging_leaves(piece in r"[a-z]{2,12}|[a-e -]{2,12}", cut in 1..11_usize) {
-            for vocab in vocabs() {
+            for built in vocabs() {
+                let vocab = &built.vocab;
                 let (one, two) = piece.split_at(cut.min(piece.len() - 1));
                 let [one, two] = [one, two].map(|part| vocab.naive(part.as_bytes()));
                 let joined = [one.clone(), two.clone()].concat();
@@ -467,7 +469,8 @@ mod tests {
         ) {
             let period = [&vec![byte; same / 2][..], b"b"].concat().repeat(30);
             for piece in [piece.into_bytes(), vec![byte; same], vec![b'-'; same], period] {
-                for vocab in vocabs() {
+                for built in vocabs() {
+                let vocab = &built.vocab;
                     let mut merger = Merger::default();
                     merger.begin(vocab, &piece);
                     merger.with_heap(vocab);

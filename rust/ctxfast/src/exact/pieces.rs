@@ -87,13 +87,15 @@ struct New {
     end: usize,
     /// That of a short piece; else the one of no piece.
     key: Key,
+    /// Whether it is only a part of a piece.
+    part: bool,
 }
 
 impl Count<'_> {
     #[inline(always)]
     fn piece(&mut self, start: usize, end: usize) {
         match self.key(start, end) {
-            Some(key) => self.short(key, start, end),
+            Some(key) => self.short(key, New { start, end, key, part: false }),
             None => self.long(start, end),
         }
     }
@@ -105,35 +107,40 @@ impl Count<'_> {
     }
 
     #[inline(always)]
-    fn short(&mut self, key: Key, start: usize, end: usize) {
+    fn short(&mut self, key: Key, new: New) {
         match self.memo.as_ref().and_then(|memo| memo.known(key)) {
             Some(known) => self.tokens += u64::from(known),
-            None => self.later(New { start, end, key }),
+            None => self.later(new),
         }
     }
 
     /// In parts, where the script has enough cuts for that.
     #[inline(never)]
     fn long(&mut self, start: usize, end: usize) {
-        let piece = self.padded.get(start..end).unwrap_or_default();
+        let Count { vocab, padded, .. } = *self;
+        let piece = padded.get(start..end).unwrap_or_default();
+        if let Some(count) = odd_count(vocab, piece) {
+            self.tokens += count as u64;
+            return;
+        }
         if !piece.iter().take(4).any(|&byte| byte >= FIRST_OF_THREE) {
             return self.uncut(start, end);
         }
-        let Count { vocab, padded, .. } = *self;
         vocab.chars.cut(padded.get(start..).unwrap_or_default(), end - start, |one, two| {
             let (one, two) = (start + one, start + two);
             match self.key(one, two) {
-                Some(key) => self.short(key, one, two),
+                Some(key) => self.short(key, New { start: one, end: two, key, part: true }),
                 None => self.uncut(one, two),
             }
         });
     }
 
+    /// Of what is not short, and no token that merging does not make.
     fn uncut(&mut self, start: usize, end: usize) {
         let piece = self.padded.get(start..end).unwrap_or_default();
         match self.memo.as_ref().and_then(|memo| memo.known_long(piece)) {
             Some(known) => self.tokens += known as u64,
-            None => self.later(New { start, end, key: Key::default() }),
+            None => self.later(New { start, end, key: Key::default(), part: true }),
         }
     }
 
@@ -153,19 +160,26 @@ impl Count<'_> {
     fn count_new(&mut self) {
         let (vocab, padded) = (self.vocab, self.padded);
         let new = self.new.get(..self.size).unwrap_or_default();
-        let mut words = [false; TURNS];
-        for (word, new) in words.iter_mut().zip(new) {
-            *word = vocab.is_word(new.key);
-        }
         let piece = |new: &New| padded.get(new.start..new.end).unwrap_or_default();
-        let others = new.iter().zip(words).filter(|(_, word)| !word).map(|(new, _)| piece(new));
+        let mut known = [None; TURNS];
+        for (known, new) in known.iter_mut().zip(new) {
+            *known = if vocab.is_word(new.key) {
+                Some(1)
+            } else if new.part {
+                None
+            } else {
+                odd_count(vocab, piece(new))
+            };
+        }
+        let others = new.iter().zip(known).filter(|(_, known)| known.is_none()).map(|(new, _)| piece(new));
         let mut counts = [0; TURNS];
         self.merger.counts(vocab, others, &mut counts);
         let mut counts = counts.into_iter();
-        for (new, word) in new.iter().zip(words) {
-            let count = if word { 1 } else { counts.next().unwrap_or(0) };
+        for (new, known) in new.iter().zip(known) {
+            let count = known.or_else(|| counts.next()).unwrap_or(0);
             self.tokens += count as u64;
-            let Some(memo) = &mut self.memo else { continue };
+            // what counts otherwise as a part is not remembered
+            let Some(memo) = self.memo.as_mut().filter(|_| !vocab.is_unmerged(piece(new))) else { continue };
             // unless one of the others was the same
             if new.key.is_some() {
                 if memo.known(new.key).is_none() {
@@ -177,6 +191,13 @@ impl Count<'_> {
         }
         self.size = 0;
     }
+}
+
+/// The number of tokens of a whole piece that merging by rank gets wrong: such pieces are few, and in some vocabularies
+/// only.
+#[inline]
+fn odd_count(vocab: &Vocab, piece: &[u8]) -> Option<usize> {
+    if vocab.is_unmerged(piece) { Some(1) } else { vocab.odd.as_ref()?.count(piece) }
 }
 
 /// Characters of three bytes begin with this byte, or higher ones.

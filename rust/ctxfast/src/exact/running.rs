@@ -90,13 +90,13 @@ mod tests {
         ) {
             for encoding in Encoding::ALL {
                 let exact = Exact::new(encoding).unwrap();
-                let (mut running, mut text) = (Running::new(exact), String::new());
+                let (mut running, mut text) = (Running::new(exact.clone()), String::new());
                 for part in &parts {
                     running.append(part.as_str().into());
                     text += part;
                     prop_assert_eq!(running.total(), exact.count(text.as_str().into()), "{:?}", text);
                 }
-                let mut running = Running::new(exact);
+                let mut running = Running::new(exact.clone());
                 for (place, unit) in units.iter().enumerate() {
                     running.append(Text::Ucs2(&[*unit]));
                     prop_assert_eq!(running.total(), exact.count(Text::Ucs2(&units[..=place])));

@@ -6,17 +6,19 @@
 use super::classes::{END, LETTER, LOWER, NUMBER, SPACE, UPPER, classes};
 
 /// A split pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Grammar {
     pub(super) words: Words,
     /// Digits of a piece, at most.
     pub(super) digits: usize,
     /// Whether `'s`, `'t`, `'re` and the like are pieces (of [`Words::Letters`]) or belong to the word before.
     pub(super) contractions: bool,
+    /// Whether white space at the end of the text is one piece, whatever line ends are in it (of [`Words::Letters`]).
+    pub(super) whole_end: bool,
 }
 
 /// What is a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Words {
     /// Letters.
     Letters,
@@ -25,8 +27,17 @@ pub(super) enum Words {
 }
 
 impl Grammar {
-    pub(super) const CL100K: Grammar = Grammar { words: Words::Letters, digits: 3, contractions: true };
-    pub(super) const O200K: Grammar = Grammar { words: Words::Cased, digits: 3, contractions: true };
+    pub(super) const CL100K: Grammar =
+        Grammar { words: Words::Letters, digits: 3, contractions: true, whole_end: true };
+    pub(super) const O200K: Grammar =
+        Grammar { words: Words::Cased, digits: 3, contractions: true, whole_end: false };
+    pub(super) const LLAMA3: Grammar = Grammar { whole_end: false, ..Grammar::CL100K };
+    pub(super) const QWEN2: Grammar = Grammar { digits: 1, ..Grammar::LLAMA3 };
+    pub(super) const TEKKEN: Grammar = Grammar { digits: 1, contractions: false, ..Grammar::O200K };
+
+    #[cfg(test)]
+    pub(super) const ALL: [Grammar; 5] =
+        [Grammar::CL100K, Grammar::O200K, Grammar::LLAMA3, Grammar::QWEN2, Grammar::TEKKEN];
 }
 
 /// UTF-8 in a buffer: the text, then [`END_BYTE`], and what may be read beyond it.
@@ -97,7 +108,8 @@ pub(super) fn piece_end(grammar: Grammar, text: Padded<'_>, start: usize) -> usi
     }
 }
 
-/// `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
+/// `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`;
+/// others have `\s*[\r\n]+|\s+(?!\S)|\s+` at the end.
 #[inline(always)]
 fn letters(grammar: Grammar, text: Padded<'_>, start: usize, first: Char) -> usize {
     if first.point == u32::from('\'')
@@ -120,7 +132,7 @@ fn letters(grammar: Grammar, text: Padded<'_>, start: usize, first: Char) -> usi
         return end;
     }
     let space = Space::at(text, start);
-    if space.end == text.end { space.end } else { space.line_end.unwrap_or(space.before_last) }
+    if grammar.whole_end && space.end == text.end { space.end } else { space.piece_end(text) }
 }
 
 /// `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, then
@@ -139,8 +151,7 @@ fn cased(grammar: Grammar, text: Padded<'_>, start: usize, first: Char) -> usize
     if let Some(end) = signs(text, start, first, is_tail) {
         return end;
     }
-    let space = Space::at(text, start);
-    space.line_end.unwrap_or(if space.end == text.end { space.end } else { space.before_last })
+    Space::at(text, start).piece_end(text)
 }
 
 /// A word of the second grammar, without the contraction behind it. Four attempts, in the pattern's order: with lower
@@ -249,6 +260,12 @@ impl Space {
         }
         Space { end, line_end, before_last: if last > start { last } else { end } }
     }
+
+    /// `\s*[\r\n]+|\s+(?!\S)|\s+`
+    #[inline(always)]
+    fn piece_end(&self, text: Padded<'_>) -> usize {
+        self.line_end.unwrap_or(if self.end == text.end { self.end } else { self.before_last })
+    }
 }
 
 /// The end of a contraction, in upper or lower case: `'s`, `'t`, `'m`, `'d`, `'ll`, `'ve`, `'re`.
@@ -330,13 +347,6 @@ mod tests {
 
     use super::*;
 
-    const GRAMMARS: [Grammar; 4] = [
-        Grammar::CL100K,
-        Grammar::O200K,
-        Grammar { digits: 1, ..Grammar::CL100K },
-        Grammar { digits: 1, contractions: false, ..Grammar::O200K },
-    ];
-
     fn pieces(grammar: Grammar, text: &str) -> Vec<&str> {
         let mut pieces = Vec::new();
         padded(text, |bytes| {
@@ -352,16 +362,19 @@ mod tests {
 
     #[test]
     fn the_grammars_differ_in_words_and_line_ends() {
-        let [cl100k, o200k, one_digit, tekken] = GRAMMARS;
+        let [cl100k, o200k, llama3, qwen2, tekken] = Grammar::ALL;
         assert_eq!(pieces(cl100k, "camelCase don't"), ["camelCase", " don", "'t"]);
         assert_eq!(pieces(o200k, "camelCase don't"), ["camel", "Case", " don't"]);
         assert_eq!(pieces(tekken, "camelCase don't"), ["camel", "Case", " don", "'t"]);
         assert_eq!(pieces(cl100k, "x \n  "), ["x", " \n  "]);
-        assert_eq!(pieces(o200k, "x \n  "), ["x", " \n", "  "]);
+        for grammar in [o200k, llama3, qwen2, tekken] {
+            assert_eq!(pieces(grammar, "x \n  "), ["x", " \n", "  "]);
+        }
+        assert_eq!(pieces(llama3, "1234  a"), ["123", "4", " ", " a"]);
         assert_eq!(pieces(cl100k, "!/\n/"), ["!/\n", "/"]);
         assert_eq!(pieces(o200k, "!/\n/"), ["!/\n/"]);
         assert_eq!(pieces(o200k, "1234  a"), ["123", "4", " ", " a"]);
-        assert_eq!(pieces(one_digit, "123  a"), ["1", "2", "3", " ", " a"]);
+        assert_eq!(pieces(qwen2, "123  a"), ["1", "2", "3", " ", " a"]);
         assert_eq!(pieces(o200k, "n'ſ'SDn"), ["n'ſ", "'SDn"]);
     }
 
@@ -378,7 +391,7 @@ mod tests {
         #[test]
         fn every_piece_ends_behind_its_start_at_a_character(text in texts()) {
             padded(&text, |bytes| for (start, _) in text.char_indices() {
-                for grammar in GRAMMARS {
+                for grammar in Grammar::ALL {
                     let end = piece_end(grammar, bytes, start);
                     assert!(start < end && text.is_char_boundary(end));
                 }
@@ -394,7 +407,7 @@ mod tests {
             prop_assert!(0 < border && border < text.len() && text.is_char_boundary(border));
             let whole = text.clone() + &behind;
             let (one, two) = whole.split_at(border);
-            for grammar in GRAMMARS {
+            for grammar in Grammar::ALL {
                 let parts = [pieces(grammar, one), pieces(grammar, two)].concat();
                 prop_assert_eq!(pieces(grammar, &whole), parts);
             }

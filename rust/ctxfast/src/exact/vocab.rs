@@ -1,27 +1,31 @@
 //! A vocabulary as merging needs it: which token two tokens make, and which two a token is made of.
 //!
 //! It is delivered as two ranks a token (`tools/exact/vocabularies.py` has the format), so that it is built in one pass.
+//! A vocabulary from elsewhere (`tiktoken_file`, `tokenizer_json`) is built by the same steps.
 
 use std::sync::OnceLock;
 
+use hashbrown::HashSet;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::chars::Chars;
+use super::odd::Odd;
 use super::sets::{Key, Sets};
 
 /// No token: above all ranks.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Single bytes have the ranks below.
-const BYTES: u32 = 256;
+pub(super) const BYTES: u32 = 256;
 
-/// Bytes of the longest token, checked when a vocabulary is built.
-pub(super) const LONGEST: usize = 128;
+/// Bytes that a token may have, checked when a vocabulary is built.
+pub(super) const LONGEST: usize = 1024;
 
 /// Bits of a rank.
 const RANK: u32 = 18;
-const RANKS: u32 = 1 << RANK;
+/// Tokens that a vocabulary may have.
+pub(super) const RANKS: u32 = 1 << RANK;
 const EMPTY: u64 = u64::MAX;
 
 /// Ranks below this are of tokens that most merges make: their pairs are in a table of their own, which stays in a
@@ -39,7 +43,9 @@ const TOGETHER: usize = 32;
 pub(super) struct Vocab {
     ranks_of_bytes: Vec<u32>,
     parts: Vec<(u32, u32)>,
-    lengths: Vec<u8>,
+    lengths: Vec<u16>,
+    /// Bytes of the longest token.
+    pub(super) longest: usize,
     /// What two single bytes make, by their ranks.
     bytes: Vec<u32>,
     /// A bit for some pairs, set if one of them makes a token: most do not.
@@ -51,6 +57,10 @@ pub(super) struct Vocab {
     spelled: Vec<u8>,
     /// Most tokens of up to 15 bytes, once there was a long text.
     words: OnceLock<Sets>,
+    /// Tokens that merging does not make of two of lower rank: a piece that is one of them has one token, a part of a piece has not.
+    unmerged: HashSet<Box<[u8]>>,
+    /// Some vocabularies have tokens that are made of tokens of higher rank.
+    pub(super) odd: Option<Odd>,
 }
 
 impl Vocab {
@@ -138,6 +148,23 @@ impl Vocab {
         table
     }
 
+    /// Whether merging makes all its tokens.
+    pub(super) fn is_plain(&self) -> bool {
+        self.unmerged.is_empty() && self.odd.is_none()
+    }
+
+    /// Whether a piece is one token that merging does not make of it.
+    #[inline]
+    pub(super) fn is_unmerged(&self, piece: &[u8]) -> bool {
+        self.unmerged.contains(piece)
+    }
+
+    /// Adds a token that merging does not make; whether it is new.
+    pub(super) fn add_unmerged(&mut self, token: &[u8]) -> bool {
+        self.longest = self.longest.max(token.len());
+        self.unmerged.insert(token.into())
+    }
+
     /// Bytes of a token.
     pub(super) fn length(&self, rank: u32) -> Option<usize> {
         self.lengths.get(rank as usize).map(|&length| length.into())
@@ -169,15 +196,15 @@ impl Vocab {
 }
 
 /// Builds a vocabulary, one token after the other in the order of ranks.
-struct Builder {
-    vocab: Vocab,
+pub(super) struct Builder {
+    pub(super) vocab: Vocab,
     /// Where the bytes of each token begin.
     starts: Vec<usize>,
 }
 
 impl Builder {
     /// Of the 256 single bytes, which have the lowest ranks, and so many tokens more.
-    fn new(bytes: &[u8; BYTES as usize], tokens: usize) -> Option<Builder> {
+    pub(super) fn new(bytes: &[u8; BYTES as usize], tokens: usize) -> Option<Builder> {
         let mut ranks_of_bytes = vec![NONE; bytes.len()];
         for (rank, &byte) in (0..).zip(bytes) {
             *ranks_of_bytes.get_mut(usize::from(byte))? = rank;
@@ -186,21 +213,24 @@ impl Builder {
             ranks_of_bytes,
             parts: (0..BYTES).map(|rank| (rank, rank)).collect(),
             lengths: vec![1; bytes.len()],
+            longest: 1,
             bytes: vec![NONE; 1 << 16],
             filter: vec![0; FILTER],
             common: Pairs::new(COMMON as usize),
-            rare: Pairs::new(tokens.saturating_sub(COMMON as usize)),
+            rare: Pairs::new((bytes.len() + tokens).saturating_sub(COMMON as usize)),
             chars: Chars::new(),
             spelled: bytes.to_vec(),
             words: OnceLock::new(),
+            unmerged: HashSet::new(),
+            odd: None,
         };
         vocab.parts.reserve_exact(tokens);
         vocab.lengths.reserve_exact(tokens);
         Some(Builder { vocab, starts: (0..bytes.len()).collect() })
     }
 
-    /// The next token, by the ranks of the two that it is made of.
-    fn add(&mut self, one: u32, two: u32) -> Option<()> {
+    /// The next token, by the ranks of the two that it is made of. Nothing if it is too long, or one too many.
+    pub(super) fn add(&mut self, one: u32, two: u32) -> Option<()> {
         let Builder { vocab, starts } = self;
         let rank = u32::try_from(starts.len()).ok().filter(|&rank| rank < RANKS)?;
         let start = vocab.spelled.len();
@@ -213,7 +243,8 @@ impl Builder {
             return None;
         }
         starts.push(start);
-        vocab.lengths.push(u8::try_from(token.len()).ok()?);
+        vocab.longest = vocab.longest.max(token.len());
+        vocab.lengths.push(u16::try_from(token.len()).ok()?);
         vocab.parts.push((one, two));
         vocab.chars.learn(token, rank);
         if one.max(two) < BYTES {
@@ -232,7 +263,7 @@ struct Pairs(Vec<u64>);
 
 impl Pairs {
     fn new(pairs: usize) -> Pairs {
-        Pairs(vec![EMPTY; (pairs + pairs / 4).next_power_of_two()])
+        Pairs(vec![EMPTY; (pairs + pairs / 4 + 1).next_power_of_two()]) // a place stays empty: it ends a search
     }
 
     #[inline(always)]
@@ -309,7 +340,7 @@ mod tests {
     #[test]
     fn words_are_tokens_and_are_known_after_a_long_text() {
         for source in [&CL100K, &O200K] {
-            let vocab = source.get().unwrap().0;
+            let vocab = &source.get().unwrap().vocab;
             vocab.fetch();
             let (mut place, mut known, mut words) = (0, 0, 0);
             for (&length, number) in vocab.lengths.iter().zip(0..) {

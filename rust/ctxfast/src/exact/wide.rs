@@ -266,12 +266,7 @@ mod tests {
 
     fn windows(text: &str) {
         padded(text, |padded| {
-            for grammar in [
-                Grammar::CL100K,
-                Grammar::O200K,
-                Grammar { digits: 1, ..Grammar::CL100K },
-                Grammar { digits: 1, contractions: false, ..Grammar::O200K },
-            ] {
+            for grammar in Grammar::ALL {
                 let mut begin = 0;
                 while begin < text.len() {
                     let window = padded.bytes[begin..].first_chunk().unwrap();

@@ -7,7 +7,7 @@ use super::merge::Merger;
 use super::pieces::Pieces;
 use super::read::{self, read};
 use super::scan::{END_BYTE, Grammar, PADDING, Padded, first_border, last_border};
-use super::vocab::{LONGEST, Vocab};
+use super::vocab::Vocab;
 use crate::dispatch::best;
 use crate::text::Text;
 
@@ -40,7 +40,7 @@ impl Worker<'_> {
     pub(super) fn count_up_to(&mut self, text: Text<'_>, limit: u64) -> u64 {
         let units = read::units(text);
         // a token has at most so many bytes, and a unit has a byte or more
-        if (units / LONGEST) as u64 > limit {
+        if (units / self.vocab.longest) as u64 > limit {
             return limit + 1;
         }
         let (mut tokens, mut place, mut block) = (0, 0, BLOCK);
