@@ -817,9 +817,9 @@ class TokenCounter:
         The tokens that Hugging Face's tokenizers makes with a `tokenizer.json`, without that package: byte-level BPE that
         splits by a known pattern.
 
-        The files of Llama 3, Qwen 2 and 3, GLM 4, `MiniMax` and gpt-oss are such; `ignore_merges` and the normal form NFC
-        are followed. Mistral's `tekken.json` is read as well. Everything in a file that is not known is a `ValueError`
-        which says what was expected, what came and where; nothing is guessed.
+        The files of Llama 3, Qwen 2 and 3, GLM 4 and MiniMax are such; `ignore_merges` and the normal form NFC are
+        followed. Mistral's `tekken.json` is read as well. Everything in a file that is not known is a `ValueError` which
+        says what was expected, what came and where; nothing is guessed.
 
         What looks like a special token is ordinary text. With `special_tokens="control"` each of the file's
         `added_tokens`, special or not, counts as 1: that is what `len(tokenizer.encode(text, add_special_tokens=False))`

@@ -7,7 +7,7 @@ use super::scan::Grammar;
 pub enum Split {
     /// GPT-4, GPT-3.5, as tiktoken has it: white space at the end of a text is one piece
     Cl100k,
-    /// GPT-4o and later, `MiniMax`
+    /// GPT-4o and later, MiniMax
     O200k,
     /// Llama 3, GLM 4: that of GPT-4 in its older form
     Llama3,
