@@ -7,6 +7,7 @@ import base64
 import json
 import pickle
 import random
+import re
 import resource
 import sys
 from collections.abc import Iterable
@@ -14,11 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import crafted
 import pytest
 import vocabularies
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_exact import NAMES, WORDS, crafted, tiktoken
+from pinned import NAMES, tiktoken
 from tiktoken import Encoding
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -39,7 +41,8 @@ PATTERNS: dict[Grammar, str] = {
     "tekken": O200K.replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace("{1,3}", ""),
 }
 BYTES = [bytes([byte]) for byte in range(256)]
-TEXTS = list(crafted())[::5]
+TEXTS = [text for _, text in crafted.texts(random.Random(20), 2_000) if not re.search("[\ud800-\udfff]", text)]
+"""tokenizers takes no lone surrogates; `test_exact.py` has them."""
 ODD = "aba ab abab xyz xyzab babab 除除 aab xyz1 .xyz"
 """With tokens that merging by rank does not make."""
 
@@ -207,7 +210,7 @@ SPECIAL_TEXT = ["<|endoftext|>", "<|fim_prefix|>", "<|start|>", "<|reserved_2000
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=150)
-@given(parts=st.lists(st.sampled_from([*SPECIAL_TEXT, *WORDS, "\n ", "  ", "中", "\ud83d"]), max_size=12))
+@given(parts=st.lists(st.sampled_from([*SPECIAL_TEXT, *crafted.WORDS, "\n ", "  ", "中", "\ud83d"]), max_size=12))
 def test_special_tokens_are_those_of_tiktoken(name: Any, parts: list[str]) -> None:
     counter, text = TokenCounter.exact(name, special_tokens="control"), "".join(parts)
     tokens = len(tiktoken(name).encode(text, allowed_special="all"))

@@ -8,6 +8,7 @@ import pickle
 import random
 import threading
 import time
+from collections.abc import Callable
 
 import crafted
 import pytest
@@ -176,7 +177,11 @@ def test_a_message_is_read_up_to_the_limit() -> None:
     assert counter.fits([message], counter([message]))
     assert not counter.fits([message], counter([message]) - 1)
     fastest = {}
-    for name, question in {"fits": lambda: counter.fits([message], 1_000), "all": lambda: counter([message])}.items():
+    questions: dict[str, Callable[[], object]] = {
+        "fits": lambda: counter.fits([message], 1_000),
+        "all": lambda: counter([message]),
+    }
+    for name, question in questions.items():
         times = []
         for _ in range(5):
             start = time.process_time()
