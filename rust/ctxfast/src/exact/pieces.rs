@@ -163,13 +163,13 @@ impl Count<'_> {
         let piece = |new: &New| padded.get(new.start..new.end).unwrap_or_default();
         let mut known = [None; TURNS];
         for (known, new) in known.iter_mut().zip(new) {
-            *known = if vocab.is_word(new.key) {
-                Some(1)
-            } else if new.part {
-                None
-            } else {
-                odd_count(vocab, piece(new))
-            };
+            *known = vocab.is_word(new.key).then_some(1); // and nothing else, so that many are fetched at once
+        }
+        if !vocab.is_plain() {
+            for (known, new) in known.iter_mut().zip(new).filter(|(known, new)| known.is_none() && !new.part)
+            {
+                *known = odd_count(vocab, piece(new));
+            }
         }
         let others = new.iter().zip(known).filter(|(_, known)| known.is_none()).map(|(new, _)| piece(new));
         let mut counts = [0; TURNS];

@@ -149,6 +149,7 @@ impl Vocab {
     }
 
     /// Whether merging makes all its tokens.
+    #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.unmerged.is_empty() && self.odd.is_none()
     }
