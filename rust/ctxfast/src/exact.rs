@@ -307,7 +307,11 @@ impl Exact {
     /// texts are brought into a normal form, or there are tokens that merging does not make.
     #[must_use]
     pub fn adds_up(&self) -> bool {
-        self.prepare.is_none() && self.vocabulary.get().is_some_and(|built| built.vocab.is_plain())
+        self.prepare.is_none()
+            && match &self.vocabulary {
+                Vocabulary::Packaged(_) => true,
+                Vocabulary::Own(built) => built.vocab.is_plain(),
+            }
     }
 
     /// Builds the vocabulary of a `.tiktoken` file: what tiktoken counts with these ranks and this pattern.
@@ -489,6 +493,11 @@ mod tests {
         assert!(std::ptr::eq(one.vocabulary.get().unwrap(), two.vocabulary.get().unwrap()));
         assert!(Encoding::named("o200k").is_none());
         assert!(one.is_built() && two.is_built());
+        assert!(
+            [one, two]
+                .iter()
+                .all(|exact| exact.adds_up() && exact.vocabulary.get().unwrap().vocab.is_plain())
+        );
     }
 
     #[test]

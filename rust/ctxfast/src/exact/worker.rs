@@ -6,7 +6,7 @@ use super::memo::Memo;
 use super::merge::Merger;
 use super::pieces::Pieces;
 use super::read::{self, read};
-use super::scan::{END_BYTE, Grammar, PADDING, Padded, first_border, last_border};
+use super::scan::{END_BYTE, Grammar, PADDING, Padded, first_border, last_border, piece_end};
 use super::vocab::Vocab;
 use crate::dispatch::best;
 use crate::text::Text;
@@ -185,7 +185,7 @@ impl Worker<'_> {
         self.parted(part.clone(), |text, _| {
             let (mut pieces, mut place) = (Vec::new(), 0);
             while place < text.end {
-                let end = super::scan::piece_end(grammar, text, place);
+                let end = piece_end(grammar, text, place);
                 pieces.push(part.start + place..part.start + end);
                 place = end;
             }
