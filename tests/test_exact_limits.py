@@ -191,6 +191,15 @@ def test_a_message_is_read_up_to_the_limit() -> None:
     assert fastest["fits"] < fastest["all"] / 10
 
 
+def test_an_estimate_is_rounded_once_at_a_limit_too() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "Aa"}}
+    messages = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    for model in ("gemini-2.5-pro", "claude-opus-4-7", "gpt-5"):
+        counter = TokenCounter.for_model(model, exact=False, safety=0.5)
+        tokens = counter.messages(messages)
+        assert [counter.fits(messages, limit) for limit in range(tokens + 2)] == [False] * tokens + [True] * 2
+
+
 def test_a_tail_takes_as_long_whatever_is_before_it() -> None:
     counter = TokenCounter.exact("o200k_base")
     short = "Some words, 12345 numbers; and\n\n  a few more signs!\n" * 5_000

@@ -231,9 +231,10 @@ impl<'c> PerTextAdder<'c> {
         Self { per_text, units: 0, before_content: 0, content: 0, beside_texts: 0, most: u64::MAX }
     }
 
-    /// One for whom more than `limit` tokens may be any number above it.
+    /// One for whom more than `limit` tokens may be any number above it. Only exact counts gain from that.
     pub(crate) fn up_to(per_text: &'c PerText, limit: u64) -> Self {
-        Self { most: limit.saturating_mul(per_text.scale()), ..Self::new(per_text) }
+        let most = if matches!(per_text.count, Count::Exact(_)) { limit } else { u64::MAX };
+        Self { most, ..Self::new(per_text) }
     }
 
     /// Multiplies what texts have cost so far.
