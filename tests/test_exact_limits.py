@@ -122,6 +122,21 @@ def test_every_counter_has_growing_texts(counter: TokenCounter) -> None:
         ledger.append(b"bytes")  # type: ignore[arg-type]
 
 
+def test_what_is_appended_while_a_total_is_counted_stays() -> None:
+    def count(text: str) -> int:
+        if text == "abc":
+            ledger.reset()
+            for part in ("wide", "wider", "widest"):
+                ledger.append(part)
+        return len(text)
+
+    ledger = TextLedger(TokenCounter.from_callable(count))
+    for part in "abc":
+        ledger.append(part)
+    assert ledger.total() == 3
+    assert ledger.total() == 15
+
+
 def test_threads_may_share_a_growing_text() -> None:
     ledger = TextLedger(TokenCounter.exact("o200k_base"))
     line = "a line of some words\n"

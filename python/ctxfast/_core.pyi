@@ -569,7 +569,7 @@ class TextLedger:
 
     `total()` is what the counter gives for all that was appended, joined. With an exact counter, what is final is counted
     once and forgotten, so that appending a line takes as long as counting it; with others the parts are kept, and counted
-    together by each `total()` after an `append`. Naive sums are wrong: don and "'t" have a token each, "don't" has one.
+    together by each `total()`. Naive sums are wrong: don and "'t" have a token each, "don't" has one.
 
     `counter` is a `TokenCounter`; without one it is `TokenCounter.default()`. `text` is how the text begins. Threads may
     share a ledger. It cannot be pickled.

@@ -703,6 +703,11 @@ enum End {
 }
 
 impl TokenCounter {
+    /// The counter that a ledger is given, or the default.
+    pub(crate) fn or_default(py: Python<'_>, counter: Option<&Bound<'_, Self>>) -> PyResult<Py<Self>> {
+        counter.map_or_else(|| Py::new(py, Self::default()), |counter| Ok(counter.clone().unbind()))
+    }
+
     /// What counts exactly, if it does that and a text may be cut at borders.
     pub(crate) fn exact_count(&self, py: Python<'_>) -> PyResult<Option<&Exact>> {
         match &self.rule {

@@ -44,10 +44,7 @@ impl TokenLedger {
         counter: Option<&Bound<'_, TokenCounter>>,
         messages: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let counter = match counter {
-            Some(counter) => counter.clone().unbind(),
-            None => Py::new(py, TokenCounter::default())?,
-        };
+        let counter = TokenCounter::or_default(py, counter)?;
         let ledger = Self { counter, seed: RandomState::new(), ledger: Mutex::default() };
         if let Some(messages) = messages {
             ledger.extend(messages)?;

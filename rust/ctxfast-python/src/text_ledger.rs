@@ -17,7 +17,7 @@ use crate::memory::view;
 ///
 /// `total()` is what the counter gives for all that was appended, joined. With an exact counter, what is final is counted
 /// once and forgotten, so that appending a line takes as long as counting it; with others the parts are kept, and counted
-/// together by each `total()` after an `append`. Naive sums are wrong: "don" and "'t" have a token each, "don't" has one.
+/// together by each `total()`. Naive sums are wrong: "don" and "'t" have a token each, "don't" has one.
 ///
 /// `counter` is a `TokenCounter`; without one it is `TokenCounter.default()`. `text` is how the text begins. Threads may
 /// share a ledger. It cannot be pickled.
@@ -43,10 +43,7 @@ impl TextLedger {
         counter: Option<&Bound<'_, TokenCounter>>,
         text: Option<&Bound<'_, PyString>>,
     ) -> PyResult<Self> {
-        let counter = match counter {
-            Some(counter) => counter.clone().unbind(),
-            None => Py::new(py, TokenCounter::default())?,
-        };
+        let counter = TokenCounter::or_default(py, counter)?;
         let growing = Growing::new(py, counter.get())?;
         let ledger = Self { counter, text: Mutex::new(growing) };
         if let Some(text) = text {
@@ -72,15 +69,8 @@ impl TextLedger {
             Growing::Exact(running) => return Ok(running.total()),
             Growing::Kept(parts) => parts.iter().map(|part| part.clone_ref(py)).collect(),
         };
-        let number = parts.len();
         let joined = PyString::new(py, "").call_method1("join", (parts,))?.cast_into::<PyString>()?;
-        let total = self.counter.get().text(&joined)?;
-        if let Growing::Kept(parts) = &mut *self.lock(py)
-            && parts.len() >= number
-        {
-            parts.splice(..number, [joined.unbind()]);
-        }
-        Ok(total)
+        self.counter.get().text(&joined)
     }
 
     /// Empties the text.
