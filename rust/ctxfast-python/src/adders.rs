@@ -277,10 +277,7 @@ impl<'py> Visit<'py> for PerTextAdder<'_> {
         if kind == Kind::Id || chars(text) == 0 || self.units > self.most {
             return Ok(());
         }
-        self.units += match &self.per_text.count {
-            Count::Exact(exact) => exact_tokens(exact, text, self.most - self.units)?,
-            _ => self.per_text.units(text)?,
-        };
+        self.units += self.per_text.units_up_to(text, self.most - self.units)?;
         Ok(())
     }
 
@@ -321,8 +318,8 @@ impl<'py> Visit<'py> for PerTextAdder<'_> {
 }
 
 impl PerText {
-    /// What a text costs, in parts of a token.
-    pub(crate) fn units(&self, text: &Bound<'_, PyString>) -> Read<u64> {
+    /// What a text costs, in parts of a token; with an exact counter, more than `limit` may be any number above it.
+    fn units_up_to(&self, text: &Bound<'_, PyString>, limit: u64) -> Read<u64> {
         match &self.count {
             Count::Function(function) => call(function.bind(text.py()), text),
             Count::Estimator(_, estimator) => {
@@ -333,21 +330,18 @@ impl PerText {
                 // others may run meanwhile: the text cannot change, and is kept alive by the caller
                 Ok(text.py().detach(|| estimator.units(view)))
             }
-            Count::Exact(exact) => exact_tokens(exact, text, u64::MAX),
+            Count::Exact(exact) => exact_tokens(exact, text, limit),
         }
     }
 
     /// Tokens of a text by itself.
     pub(crate) fn text_tokens(&self, text: &Bound<'_, PyString>) -> Read<u64> {
-        Ok(self.tokens(self.units(text)?))
+        self.text_tokens_up_to(text, u64::MAX)
     }
 
     /// The same; more than `limit` may be any number above it.
     pub(crate) fn text_tokens_up_to(&self, text: &Bound<'_, PyString>, limit: u64) -> Read<u64> {
-        match &self.count {
-            Count::Exact(exact) => exact_tokens(exact, text, limit),
-            _ => self.text_tokens(text),
-        }
+        Ok(self.tokens(self.units_up_to(text, limit)?))
     }
 
     /// Parts of a token to tokens; a half is rounded up.

@@ -34,7 +34,6 @@ mod worker;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::hint::black_box;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -318,8 +317,7 @@ impl Exact {
     ///
     /// # Errors
     ///
-    /// A line that is no token and its rank, a gap between ranks, a token that is there twice, or one that is made of
-    /// tokens of higher rank.
+    /// A line that is no token and its rank, a gap between ranks, or a token that is there twice.
     pub fn from_tiktoken(file: &[u8], split: Split) -> Result<Exact, FileError> {
         let vocabulary = Vocabulary::Own(Arc::new(Built::new(tiktoken_file::vocabulary(file)?)));
         Ok(Exact {
@@ -349,7 +347,7 @@ impl Exact {
             origin: Origin::File(xxh3_128(file)),
             grammar: tokenizer.split.grammar(),
             vocabulary: Vocabulary::Own(Arc::new(Built::new(tokenizer.vocab))),
-            prepare: (prepare != Prepare::default()).then(|| Arc::new(prepare)),
+            prepare: prepare.unless_idle(),
         })
     }
 
@@ -359,7 +357,7 @@ impl Exact {
     pub fn with_special_tokens<S: AsRef<str>>(self, tokens: &[S]) -> Exact {
         let special = Special::new(tokens.iter().map(AsRef::as_ref));
         let prepare = Prepare { special, ..Prepare::default() };
-        Exact { prepare: (prepare != Prepare::default()).then(|| Arc::new(prepare)), ..self }
+        Exact { prepare: prepare.unless_idle(), ..self }
     }
 
     /// The number of tokens of a text.
@@ -383,7 +381,10 @@ impl Exact {
     fn count_plain(&self, text: Text<'_>, limit: u64) -> u64 {
         self.work(|worker| {
             if units(text) >= LONG {
-                black_box(worker.vocab.fetch() ^ worker.memo.as_ref().map_or(0, |memo| memo.fetch()));
+                worker.vocab.fetch();
+                if let Some(memo) = &worker.memo {
+                    memo.fetch();
+                }
             }
             worker.count_up_to(text, limit)
         })
@@ -391,8 +392,8 @@ impl Exact {
 
     /// The end of the longest prefix that has at most `limit` tokens: in characters, in bytes for [`Text::Utf8`].
     ///
-    /// Only for counters that [`Exact::adds_up`] says so of. It has as many whole tokens of the text as fit and make whole characters; fewer where cutting there makes more of
-    /// them. Nothing behind it is read but some kilobytes.
+    /// It has as many whole tokens of the text as fit and make whole characters; fewer where cutting there makes more of
+    /// them. Nothing behind it is read but some kilobytes. Only for counters of which [`Exact::adds_up`] says so.
     #[must_use]
     pub fn head(&self, text: Text<'_>, limit: u64) -> usize {
         self.work(|worker| worker.head(text, limit))
@@ -403,15 +404,6 @@ impl Exact {
     #[must_use]
     pub fn tail(&self, text: Text<'_>, limit: u64) -> usize {
         self.work(|worker| worker.tail(text, limit))
-    }
-
-    /// The number of tokens of some UTF-8.
-    fn count_utf8(&self, text: &[u8]) -> u64 {
-        self.work(|worker| {
-            worker.clear();
-            worker.take(text);
-            worker.count(0..text.len(), u64::MAX)
-        })
     }
 
     /// Has work done by one who has a memory, if there is one.

@@ -11,6 +11,7 @@
 
 use hashbrown::HashMap;
 
+use super::scan::decode;
 use super::vocab::NONE;
 
 /// What is known of a vocabulary's characters up to U+FFFF.
@@ -232,14 +233,7 @@ impl Char {
     /// That with which some UTF-8 begins; nothing if there are not four bytes, whatever they are.
     #[inline(always)]
     fn unchecked(text: &[u8]) -> Option<Char> {
-        let four = u32::from_le_bytes(*text.first_chunk()?);
-        let tail = |shift: u32| four >> shift & 0x3F;
-        let (point, length) = match four & 0xFF {
-            first @ ..0x80 => (first, 1),
-            first @ ..0xE0 => ((first & 0x1F) << 6 | tail(8), 2),
-            first @ ..0xF0 => ((first & 0x0F) << 12 | tail(8) << 6 | tail(16), 3),
-            first => ((first & 0x0F) << 18 | tail(8) << 12 | tail(16) << 6 | tail(24), 4),
-        };
+        let (point, length) = decode(*text.first_chunk()?);
         Some(Char { point: point as usize, length })
     }
 

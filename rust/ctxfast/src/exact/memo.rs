@@ -42,9 +42,9 @@ impl Memo {
         }
     }
 
-    /// Brings the words into a near cache; a number that says nothing.
-    pub(super) fn fetch(&self) -> u64 {
-        self.short.fetch()
+    /// Brings the words into a near cache.
+    pub(super) fn fetch(&self) {
+        self.short.fetch();
     }
 
     /// The number of tokens of a short piece, if it is known.

@@ -1,5 +1,7 @@
 //! What is done to a text before it is cut into pieces: special tokens are taken out, and some tokenizers normalise.
 
+use std::sync::Arc;
+
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::read::read;
@@ -18,6 +20,11 @@ pub(super) struct Prepare {
 }
 
 impl Prepare {
+    /// To be shared; nothing if it does nothing.
+    pub(super) fn unless_idle(self) -> Option<Arc<Prepare>> {
+        (self != Prepare::default()).then(|| Arc::new(self))
+    }
+
     /// What a text counts for which `count` says what the prepared parts of it count, with a limit.
     pub(super) fn count(&self, text: Text<'_>, limit: u64, count: impl Fn(Text<'_>, u64) -> u64) -> u64 {
         self.special.count(text, limit, |text, limit| {

@@ -56,7 +56,7 @@ impl Running {
         let border = last_border_behind(Padded { bytes: &self.pending, end }, self.borderless);
         self.pending.truncate(end);
         if let Some(border) = border {
-            self.tokens += self.exact.count_utf8(self.pending.get(..border).unwrap_or_default());
+            self.tokens += self.count(self.pending.get(..border).unwrap_or_default());
             self.pending.drain(..border);
         }
         self.borderless = self.pending.len();
@@ -66,10 +66,14 @@ impl Running {
     #[must_use]
     pub fn total(&self) -> u64 {
         if self.high.is_none() {
-            return self.tokens + self.exact.count_utf8(&self.pending);
+            return self.tokens + self.count(&self.pending);
         }
         let pending = [&self.pending[..], "\u{FFFD}".as_bytes()].concat();
-        self.tokens + self.exact.count_utf8(&pending)
+        self.tokens + self.count(&pending)
+    }
+
+    fn count(&self, text: &[u8]) -> u64 {
+        self.exact.count(Text::Utf8(&String::from_utf8_lossy(text))) // it is UTF-8: nothing is copied
     }
 }
 

@@ -66,14 +66,7 @@ impl Char {
     #[inline(always)]
     fn at(text: Padded<'_>, place: usize) -> Char {
         let four: Option<&[u8; 4]> = text.bytes.get(place..).and_then(<[u8]>::first_chunk);
-        let four = u32::from_le_bytes(four.copied().unwrap_or([END_BYTE; 4]));
-        let tail = |shift: u32| four >> shift & 0x3F;
-        let (point, length) = match four & 0xFF {
-            first @ ..0x80 => (first, 1),
-            first @ ..0xE0 => ((first & 0x1F) << 6 | tail(8), 2),
-            first @ ..0xF0 => ((first & 0x0F) << 12 | tail(8) << 6 | tail(16), 3),
-            first => ((first & 0x0F) << 18 | tail(8) << 12 | tail(16) << 6 | tail(24), 4),
-        };
+        let (point, length) = decode(four.copied().unwrap_or([END_BYTE; 4]));
         Char { point, length, classes: classes(point) }
     }
 
@@ -94,6 +87,19 @@ impl Char {
     /// `[^\s\p{L}\p{N}]`
     fn is_sign(self) -> bool {
         !self.is(SPACE | LETTER | NUMBER | END)
+    }
+}
+
+/// The code point of the character with which four bytes begin, and its bytes: above all code points for [`END_BYTE`].
+#[inline(always)]
+pub(super) fn decode(four: [u8; 4]) -> (u32, usize) {
+    let four = u32::from_le_bytes(four);
+    let tail = |shift: u32| four >> shift & 0x3F;
+    match four & 0xFF {
+        first @ ..0x80 => (first, 1),
+        first @ ..0xE0 => ((first & 0x1F) << 6 | tail(8), 2),
+        first @ ..0xF0 => ((first & 0x0F) << 12 | tail(8) << 6 | tail(16), 3),
+        first => ((first & 0x0F) << 18 | tail(8) << 12 | tail(16) << 6 | tail(24), 4),
     }
 }
 

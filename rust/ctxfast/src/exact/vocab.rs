@@ -3,6 +3,7 @@
 //! It is delivered as two ranks a token (`tools/exact/vocabularies.py` has the format), so that it is built in one pass.
 //! A vocabulary from elsewhere (`tiktoken_file`, `tokenizer_json`) is built by the same steps.
 
+use std::hint::black_box;
 use std::sync::OnceLock;
 
 use hashbrown::HashSet;
@@ -57,7 +58,8 @@ pub(super) struct Vocab {
     spelled: Vec<u8>,
     /// Most tokens of up to 15 bytes, once there was a long text.
     words: OnceLock<Sets>,
-    /// Tokens that merging does not make of two of lower rank: a piece that is one of them has one token, a part of a piece has not.
+    /// Tokens that merging does not make of two of lower rank: a piece that is one of them has one token, a part of a
+    /// piece has not.
     unmerged: HashSet<Box<[u8]>>,
     /// Some vocabularies have tokens that are made of tokens of higher rank.
     pub(super) odd: Option<Odd>,
@@ -109,12 +111,14 @@ impl Vocab {
     }
 
     /// Makes ready for much text: builds the table of words, some ten milliseconds the first time, and brings the tables
-    /// that are used most into a near cache. The number says nothing.
-    pub(super) fn fetch(&self) -> u64 {
+    /// that are used most into a near cache.
+    pub(super) fn fetch(&self) {
         self.words.get_or_init(|| self.words());
-        self.filter.iter().step_by(8).fold(0, |a, b| a ^ b)
-            ^ self.common.0.iter().step_by(8).fold(0, |a, b| a ^ b)
-            ^ u64::from(self.bytes.iter().step_by(16).fold(0, |a, b| a ^ b))
+        black_box(
+            self.filter.iter().step_by(8).fold(0, |a, b| a ^ b)
+                ^ self.common.0.iter().step_by(8).fold(0, |a, b| a ^ b)
+                ^ u64::from(self.bytes.iter().step_by(16).fold(0, |a, b| a ^ b)),
+        );
     }
 
     /// The token of a single byte.

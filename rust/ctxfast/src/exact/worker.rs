@@ -12,7 +12,7 @@ use crate::dispatch::best;
 use crate::text::Text;
 
 /// Units of a text that are read at a time: few enough to stop early, and to stay in the nearest cache.
-pub(super) const BLOCK: usize = 1 << 14;
+const BLOCK: usize = 1 << 14;
 
 /// Bytes beyond which the buffer is given back.
 const KEPT: usize = 8 * BLOCK;
@@ -20,7 +20,7 @@ const KEPT: usize = 8 * BLOCK;
 /// What one needs to work, but for the memory.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    pub(super) merger: Merger,
+    merger: Merger,
     /// What was read, and bytes behind it.
     bytes: Vec<u8>,
     /// Bytes that were read.
@@ -43,17 +43,13 @@ impl Worker<'_> {
         if (units / self.vocab.longest) as u64 > limit {
             return limit + 1;
         }
-        let (mut tokens, mut place, mut block) = (0, 0, BLOCK);
+        let (mut tokens, mut place) = (0, 0);
         self.clear();
         while place < units && tokens <= limit {
-            place = self.read(text, place..place + block);
-            match if place < units { last_border(self.padded()) } else { Some(self.size()) } {
-                Some(end) => {
-                    tokens += self.count(0..end, limit - tokens);
-                    self.forget(end);
-                }
-                None => block = 2 * self.size(), // so that a text without a border is not looked through again and again
-            }
+            let end;
+            (place, end) = self.read_block(text, place, units);
+            tokens += self.count(0..end, limit - tokens);
+            self.forget(end);
         }
         self.tidy();
         tokens
@@ -63,15 +59,11 @@ impl Worker<'_> {
     /// first tokens of the next one that make whole characters.
     pub(super) fn head(&mut self, text: Text<'_>, limit: u64) -> usize {
         let units = read::units(text);
-        let (mut left, mut before, mut place, mut block) = (limit, 0, 0, BLOCK);
+        let (mut left, mut before, mut place) = (limit, 0, 0);
         self.clear();
         while place < units {
-            place = self.read(text, place..place + block);
-            let end = if place < units { last_border(self.padded()) } else { Some(self.size()) };
-            let Some(end) = end else {
-                block = 2 * self.size();
-                continue;
-            };
+            let end;
+            (place, end) = self.read_block(text, place, units);
             let counted = self.count(0..end, left);
             if counted > left {
                 let bytes = before + self.cut_head(end, left);
@@ -98,7 +90,7 @@ impl Worker<'_> {
             self.read(text, start..end);
             let first = if start == 0 { Some(0) } else { first_border(self.padded(), 0) };
             let Some(first) = first else { continue };
-            let counted = self.count(first..self.size(), left);
+            let counted = self.count(first..self.tools.size, left);
             let bytes = if counted > left { self.cut_tail(first, left) } else { first };
             end = start + read::units_of(text, start, bytes);
             if counted > left {
@@ -122,15 +114,9 @@ impl Worker<'_> {
                 rest.start = middle;
             }
         }
-        let mut cuts = vec![rest.start];
-        for piece in self.pieces(rest.clone()) {
-            for length in self.lengths(piece.clone()) {
-                cuts.push(cuts.last().unwrap_or(&0) + length);
-            }
-        }
+        let cuts = self.cuts(rest.clone());
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(cuts.len() - 1);
-        let cuts: Vec<usize> = cuts.into_iter().take(most + 1).rev().collect();
-        for cut in cuts {
+        for cut in cuts.into_iter().take(most + 1).rev() {
             let cut = self.start_of_char(cut);
             // without what follows, the last pieces can be other ones
             if self.count(rest.start..cut, left) <= left {
@@ -142,7 +128,7 @@ impl Worker<'_> {
 
     /// Where in the bytes from a border on those with at most `limit` tokens begin.
     fn cut_tail(&mut self, start: usize, limit: u64) -> usize {
-        let (mut rest, mut left) = (start..self.size(), limit);
+        let (mut rest, mut left) = (start..self.tools.size, limit);
         while let Some(middle) = self.middle(&rest) {
             let counted = self.count(middle..rest.end, left);
             if counted > left {
@@ -152,15 +138,9 @@ impl Worker<'_> {
                 rest.end = middle;
             }
         }
-        let mut cuts = vec![rest.start];
-        for piece in self.pieces(rest.clone()) {
-            for length in self.lengths(piece) {
-                cuts.push(cuts.last().unwrap_or(&0) + length);
-            }
-        }
+        let cuts = self.cuts(rest.clone());
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(cuts.len() - 1);
-        let cuts = cuts.split_off(cuts.len() - 1 - most);
-        for cut in cuts {
+        for cut in cuts.into_iter().rev().take(most + 1).rev() {
             let cut = self.end_of_char(cut);
             // without what is before, the first pieces can be other ones
             if self.count(cut..rest.end, left) <= left {
@@ -180,28 +160,26 @@ impl Worker<'_> {
         first_border(self.padded(), middle).filter(|&border| border < part.end)
     }
 
-    fn pieces(&mut self, part: Range<usize>) -> Vec<Range<usize>> {
-        let grammar = self.grammar;
-        self.parted(part.clone(), |text, _| {
-            let (mut pieces, mut place) = (Vec::new(), 0);
+    /// Where the tokens of a part begin, and where the last one ends.
+    fn cuts(&mut self, part: Range<usize>) -> Vec<usize> {
+        let (grammar, vocab) = (self.grammar, self.vocab);
+        let mut cuts = vec![part.start];
+        self.parted(part, |text, merger| {
+            let mut place = 0;
             while place < text.end {
                 let end = piece_end(grammar, text, place);
-                pieces.push(part.start + place..part.start + end);
+                let piece = text.bytes.get(place..end).unwrap_or_default();
+                for length in merger.tokens(vocab, piece).iter().filter_map(|&token| vocab.length(token)) {
+                    cuts.push(cuts.last().unwrap_or(&0) + length);
+                }
                 place = end;
             }
-            pieces
-        })
-    }
-
-    /// Bytes of the tokens of a piece.
-    fn lengths(&mut self, piece: Range<usize>) -> Vec<usize> {
-        let Worker { vocab, tools: Tools { merger, bytes, .. }, .. } = self;
-        let tokens = merger.tokens(vocab, bytes.get(piece).unwrap_or_default());
-        tokens.iter().filter_map(|&token| vocab.length(token)).collect()
+        });
+        cuts
     }
 
     /// Tokens of a part of what was read, as a text by itself; more than `limit` may be any number above it.
-    pub(super) fn count(&mut self, part: Range<usize>, limit: u64) -> u64 {
+    fn count(&mut self, part: Range<usize>, limit: u64) -> u64 {
         let (grammar, vocab) = (self.grammar, self.vocab);
         let mut memo = self.memo.take();
         let tokens = self.parted(part, |text, merger| {
@@ -223,8 +201,24 @@ impl Worker<'_> {
         done
     }
 
+    /// Reads on from a place, up to a border or to the end of the text: where reading ended, in units, and where the
+    /// border is in what was read.
+    fn read_block(&mut self, text: Text<'_>, mut place: usize, units: usize) -> (usize, usize) {
+        let mut block = BLOCK;
+        loop {
+            place = self.read(text, place..place + block);
+            if place >= units {
+                return (place, self.tools.size);
+            }
+            if let Some(border) = last_border(self.padded()) {
+                return (place, border);
+            }
+            block = 2 * self.tools.size; // so that a text without a border is not looked through again and again
+        }
+    }
+
     /// Adds a range of a text to what was read; the end of the range, or one unit more so that no character is cut.
-    pub(super) fn read(&mut self, text: Text<'_>, range: Range<usize>) -> usize {
+    fn read(&mut self, text: Text<'_>, range: Range<usize>) -> usize {
         let Tools { bytes, size, .. } = &mut *self.tools;
         bytes.truncate(*size);
         let end = read(text, range, bytes);
@@ -233,26 +227,12 @@ impl Worker<'_> {
         end
     }
 
-    /// The same with UTF-8.
-    pub(super) fn take(&mut self, text: &[u8]) {
-        let Tools { bytes, size, .. } = &mut *self.tools;
-        bytes.truncate(*size);
-        bytes.extend_from_slice(text);
-        *size = bytes.len();
-        bytes.resize(*size + PADDING, END_BYTE);
-    }
-
     /// All that was read.
-    pub(super) fn padded(&self) -> Padded<'_> {
+    fn padded(&self) -> Padded<'_> {
         Padded { bytes: &self.tools.bytes, end: self.tools.size }
     }
 
-    /// Bytes that were read.
-    pub(super) fn size(&self) -> usize {
-        self.tools.size
-    }
-
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.forget(self.tools.size);
     }
 
@@ -271,7 +251,7 @@ impl Worker<'_> {
     }
 
     fn is_inside(&self, place: usize) -> bool {
-        place < self.size() && self.tools.bytes.get(place).is_some_and(|&byte| byte & 0xC0 == 0x80)
+        place < self.tools.size && self.tools.bytes.get(place).is_some_and(|&byte| byte & 0xC0 == 0x80)
     }
 
     fn start_of_char(&self, mut place: usize) -> usize {
