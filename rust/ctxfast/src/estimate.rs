@@ -264,7 +264,7 @@ mod tests {
     use super::pass::Pass;
     use super::tables::SLOTS;
     use super::*;
-    use crate::dispatch::Kernel;
+    use crate::dispatch::{Baseline, Kernel};
 
     /// Texts, and for each family their sums and tokens by an independent program.
     const VECTORS: &str = include_str!("../../../tests/vectors/estimates.json");
@@ -350,7 +350,7 @@ mod tests {
     /// Compares the pass with its twin: in every storage that has room, compiled for the baseline and as dispatched.
     fn as_twin(points: &[u32]) {
         fn as_is<T: Copy + Into<u32>>(units: &[T], slots: &[u16; SLOTS]) -> [Sums; 2] {
-            [Pass { units, slots }.run(), pass::sums(units, slots)]
+            [Pass { units, slots }.run(Baseline), pass::sums(units, slots)]
         }
         let family = Family::ClaudeV3; // that with the widest range of costs
         let expected = [naive::sums(&Packed::of(family.table()).unwrap(), points); 2];

@@ -9,7 +9,7 @@ use super::Sums;
 use super::blocks::{BLOCK, Block, STRIDE};
 use super::mixed;
 use super::tables::{NEUTRAL, SLOTS};
-use crate::dispatch::{self, Kernel};
+use crate::dispatch::{self, Kernel, Vectors};
 
 /// What stands before and behind a text.
 const LINE_END: u32 = b'\n' as u32;
@@ -37,7 +37,7 @@ impl<T: Copy + Into<u32>> Kernel for Pass<'_, T> {
     type Output = Sums;
 
     #[inline(always)]
-    fn run(self) -> Sums {
+    fn run(self, _: impl Vectors) -> Sums {
         let mut sums = Sums::default();
         let mut seam = Seam::START;
         let mut block = None;

@@ -11,7 +11,11 @@ pub(super) const UPPER: u8 = 8;
 /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 pub(super) const LOWER: u8 = 16;
 
-/// No character: a point above U+10FFFF.
+/// `[\r\n/]`, which signs may have behind them
+pub(super) const TAIL: u8 = 32;
+/// A space or an apostrophe, which pieces of their own kind begin with.
+pub(super) const LEAD: u8 = 64;
+/// No character: a surrogate, or a point above U+10FFFF.
 pub(super) const END: u8 = 128;
 
 const BLOCK: usize = 128;
@@ -26,7 +30,13 @@ static FIRST: [u8; 1 << 16] = {
     let mut first = [0; 1 << 16];
     let mut point = 0;
     while point < first.len() {
-        first[point] = TABLE[BLOCKS + TABLE[point / BLOCK] as usize * BLOCK + point % BLOCK];
+        let own = match point {
+            0x0A | 0x0D | 0x2F => TAIL,
+            0x20 | 0x27 => LEAD,
+            0xD800..0xE000 => END,
+            _ => 0,
+        };
+        first[point] = TABLE[BLOCKS + TABLE[point / BLOCK] as usize * BLOCK + point % BLOCK] | own;
         point += 1;
     }
     first
@@ -37,6 +47,12 @@ static FIRST: [u8; 1 << 16] = {
 pub(super) fn classes(point: u32) -> u8 {
     let point = point as usize;
     FIRST.get(point).copied().unwrap_or_else(|| other(point))
+}
+
+/// The same, for one that has three bytes at most in UTF-8.
+#[inline(always)]
+pub(super) fn classes_of_first(point: u16) -> u8 {
+    FIRST.get(usize::from(point)).copied().unwrap_or(END)
 }
 
 fn other(point: usize) -> u8 {
@@ -67,7 +83,14 @@ mod tests {
     #[test]
     fn the_first_ones_are_those_of_the_table() {
         for point in 0..1 << 16 {
-            assert_eq!(classes(point), other(point as usize));
+            let classes = classes(point);
+            let Some(char) = char::from_u32(point) else {
+                assert_eq!(classes, END);
+                continue;
+            };
+            assert_eq!(classes & !(TAIL | LEAD), other(point as usize));
+            assert_eq!(classes & TAIL != 0, "\r\n/".contains(char));
+            assert_eq!(classes & LEAD != 0, " '".contains(char));
         }
     }
 }

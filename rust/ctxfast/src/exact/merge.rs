@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::vocab::{NONE, Vocab};
-use crate::dispatch::{Kernel, best};
+use crate::dispatch::{Kernel, Vectors, best};
 
 /// Bytes or characters up to which the heap is slower.
 const SHORT: usize = 32;
@@ -299,7 +299,7 @@ impl Kernel for Turns<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self, _: impl Vectors) {
         let mut working = (1_u32 << self.few.len().min(TURNS)) - 1;
         while working != 0 {
             let mut later = working;

@@ -5,8 +5,8 @@ use super::merge::{Merger, TURNS};
 use super::scan::{Grammar, Padded, piece_end};
 use super::sets::Key;
 use super::vocab::Vocab;
-use super::wide::{self, WINDOW};
-use crate::dispatch::Kernel;
+use super::wide::{self, PLACES};
+use crate::dispatch::{Kernel, Vectors};
 
 /// Counts pieces from the start of a text.
 pub(super) struct Pieces<'a> {
@@ -25,7 +25,7 @@ impl Kernel for Pieces<'_> {
     type Output = u64;
 
     #[inline(always)]
-    fn run(self) -> u64 {
+    fn run(self, vectors: impl Vectors) -> u64 {
         let Pieces { grammar, text, limit, .. } = self;
         let padded = text.bytes;
         let mut count = Count {
@@ -38,35 +38,44 @@ impl Kernel for Pieces<'_> {
             size: 0,
         };
         let mut place = 0;
+        let mut own_places = PLACES;
         while place < text.end && count.tokens <= limit {
-            let window = padded.get(place..).and_then(<[u8]>::first_chunk::<WINDOW>);
-            if let Some(window) = window.filter(|window| begins_in_ascii(window)) {
-                let begin = place;
-                let mut starts = wide::starts(grammar, window);
-                while starts != 0 {
-                    let end = begin + starts.trailing_zeros() as usize;
-                    starts &= starts - 1;
-                    count.piece(place, end);
-                    place = end;
-                }
-                if place > begin {
-                    continue;
-                }
+            let begin = place;
+            let rest = padded.get(begin..).unwrap_or_default();
+            let others = beyond_ascii(rest);
+            let (mut starts, places) = if let (0, Some(bytes)) = (others, rest.first_chunk()) {
+                (wide::starts_in_ascii(vectors, grammar, bytes), &PLACES)
+            } else if let (MANY.., Some(bytes)) = (others, rest.first_chunk()) {
+                (wide::starts_in_chars(vectors, grammar, bytes, &mut own_places), &own_places)
+            } else {
+                (0, &PLACES)
+            };
+            while starts != 0 {
+                let start = starts.trailing_zeros() as usize;
+                starts &= starts - 1;
+                let end = begin + places.get(start).map_or(start, |&place| place.into());
+                count.piece(place, end);
+                place = end;
             }
-            let end = piece_end(grammar, text, place);
-            count.piece(place, end);
-            place = end;
+            if place == begin {
+                let end = piece_end(grammar, text, place);
+                count.piece(place, end);
+                place = end;
+            }
         }
         count.count_new();
         count.tokens
     }
 }
 
-/// Whether the window may hold the start of a second piece.
+/// How many of the first eight bytes are not ASCII.
 #[inline(always)]
-fn begins_in_ascii(window: &[u8; WINDOW]) -> bool {
-    window.first_chunk().is_some_and(|&first| u64::from_le_bytes(first) & 0x8080_8080_8080_8080 == 0)
+fn beyond_ascii(bytes: &[u8]) -> u32 {
+    bytes.first_chunk().map_or(0, |&first| u64::from_le_bytes(first) & 0x8080_8080_8080_8080).count_ones()
 }
+
+/// So many, and it will be more than a quotation mark in English.
+const MANY: u32 = 4;
 
 /// Adds up pieces.
 struct Count<'a> {

@@ -1,7 +1,7 @@
 //! Where a tokenizer cuts a text before it merges: the split patterns that are published, as functions.
 //!
 //! The patterns look ahead, never back, so where a piece ends depends on nothing before it. These functions are the
-//! specification: plain, one character after the other. `wide` does the same for 64 bytes of ASCII at a time.
+//! specification: plain, one character after the other. `wide` does the same for 64 characters at a time.
 
 use super::classes::{END, LETTER, LOWER, NUMBER, SPACE, UPPER, classes};
 
@@ -52,7 +52,7 @@ pub(super) struct Padded<'a> {
 pub(super) const END_BYTE: u8 = 0xFF;
 
 /// Bytes behind a text, with the one that ends it.
-pub(super) const PADDING: usize = 64;
+pub(super) const PADDING: usize = 128;
 
 /// A character of UTF-8, or the end of the text.
 #[derive(Clone, Copy)]
