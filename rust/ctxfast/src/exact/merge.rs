@@ -3,8 +3,8 @@
 //!
 //! That is done in three ways, by the length of the piece:
 //!
-//! - up to [`SHORT`] bytes or characters, by looking through all neighbours for each merge, and several pieces in turn:
-//!   what is fetched from a distant memory for one of them comes while the others are at work;
+//! - less than [`MEDIUM`] bytes or characters, by looking through all neighbours for each merge; of less than [`SHORT`],
+//!   several pieces in turn: what is fetched from a distant memory for one of them comes while the others are at work;
 //! - up to [`BLOCK`] bytes, with a heap;
 //! - longer ones, in blocks. At the border of two blocks the tokens are right if the last and the first can be neighbours
 //!   ([`Vocab::can_be_neighbours`]); else a few tokens around it are merged again, then twice as many. So the time is
@@ -13,11 +13,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::vocab::{NONE, Vocab};
+use super::vocab::{NONE, RANKS, Vocab};
 use crate::dispatch::{Kernel, Vectors, best};
 
-/// Bytes or characters up to which the heap is slower.
+/// Bytes or characters of a piece that is merged together with others are fewer.
 const SHORT: usize = 32;
+
+/// Of as many or more the heap is faster.
+const MEDIUM: usize = 128;
 
 /// Pieces that are merged in turn, at most.
 pub(super) const TURNS: usize = 16;
@@ -38,7 +41,8 @@ const KEPT: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Merger {
     tokens: Vec<u32>,
-    few: Vec<Few>,
+    short: Box<[Few<SHORT>; TURNS]>,
+    medium: Box<Few<MEDIUM>>,
     links: Vec<Link>,
     heap: BinaryHeap<Reverse<u64>>,
 }
@@ -61,57 +65,32 @@ impl Merger {
         pieces: impl Iterator<Item = &'a [u8]>,
         counts: &mut [usize; TURNS],
     ) {
-        self.few.clear();
         let mut turns = [0; TURNS];
+        let mut size = 0;
         for ((piece, count), number) in pieces.zip(counts.iter_mut()).zip(0..) {
-            if let Some(at_once) = self.at_once(vocab, piece) {
-                *count = at_once;
-            } else if let Some(turn) = turns.get_mut(self.few.len()) {
+            if let (Some(few), Some(turn)) = (self.short.get_mut(size), turns.get_mut(size))
+                && few.begin(vocab, piece)
+            {
                 *turn = number;
-                self.few.push(Few::new(vocab, &self.tokens));
+                size += 1;
+            } else {
+                *count = self.tokens(vocab, piece).len();
             }
         }
-        best(Turns { vocab, few: &mut self.few });
-        for (few, turn) in self.few.iter().zip(turns) {
+        let short = self.short.get_mut(..size).unwrap_or_default();
+        best(Turns { vocab, few: short });
+        for (few, turn) in short.iter().zip(turns) {
             if let Some(count) = counts.get_mut(turn) {
                 *count = few.left;
-            }
-        }
-        if self.links.capacity() * size_of::<Link>() > KEPT {
-            *self = Merger::default(); // not before: the others are in it
-        }
-    }
-
-    /// The number of tokens of a piece that need not take turns; else what merging begins with is in `tokens`.
-    fn at_once(&mut self, vocab: &Vocab, piece: &[u8]) -> Option<usize> {
-        if piece.len() > BLOCK {
-            return Some(self.long(vocab, piece));
-        }
-        self.begin(vocab, piece);
-        let is_token = |one, two| vocab.first_pair(one, two) != NONE;
-        match *self.tokens {
-            [] => Some(0),
-            [_] => Some(1),
-            [one, two] => Some(if is_token(one, two) { 1 } else { 2 }),
-            [one, two, three] => {
-                let (left, right) = (vocab.first_pair(one, two), vocab.first_pair(two, three));
-                let both = if left <= right { (left, three) } else { (one, right) };
-                Some(match left.min(right) {
-                    NONE => 3,
-                    _ if is_token(both.0, both.1) => 1,
-                    _ => 2,
-                })
-            }
-            _ if self.tokens.len() <= SHORT => None,
-            _ => {
-                self.with_heap(vocab);
-                Some(self.tokens.len())
             }
         }
     }
 
     /// The tokens of a piece.
     pub(super) fn tokens(&mut self, vocab: &Vocab, piece: &[u8]) -> &[u32] {
+        if self.links.capacity() * size_of::<Link>() > KEPT {
+            (self.tokens, self.links, self.heap) = Default::default();
+        }
         if piece.len() > BLOCK {
             self.long(vocab, piece);
         } else {
@@ -122,42 +101,18 @@ impl Merger {
 
     /// Merges a piece into `tokens`.
     fn merge(&mut self, vocab: &Vocab, piece: &[u8]) {
-        self.begin(vocab, piece);
-        if self.tokens.len() <= SHORT {
-            self.looking_through(vocab);
+        if self.medium.begin(vocab, piece) {
+            best(Turns { vocab, few: std::slice::from_mut(&mut *self.medium) });
+            self.medium.tokens(&mut self.tokens);
         } else {
-            self.with_heap(vocab);
+            self.with_heap(vocab, piece);
         }
     }
 
-    /// Puts what merging begins with into `tokens`.
-    fn begin(&mut self, vocab: &Vocab, piece: &[u8]) {
-        let Merger { tokens, .. } = self;
-        tokens.clear();
-        let mut place = 0;
-        while let Some(&byte) = piece.get(place) {
-            let (token, length) = match byte {
-                0xC0.. => vocab.chars.whole(piece, place).unwrap_or((vocab.byte(byte), 1)),
-                _ => (vocab.byte(byte), 1),
-            };
-            tokens.push(token);
-            place += length;
-        }
-    }
-
-    fn looking_through(&mut self, vocab: &Vocab) {
-        let mut few = Few::new(vocab, &self.tokens);
-        best(Turns { vocab, few: std::slice::from_mut(&mut few) });
-        self.tokens.clear();
-        let mut place = 0;
-        for _ in 0..few.left {
-            self.tokens.push(at(&few.tokens, place));
-            place = at(&few.next, place);
-        }
-    }
-
-    fn with_heap(&mut self, vocab: &Vocab) {
+    fn with_heap(&mut self, vocab: &Vocab, piece: &[u8]) {
         let Merger { tokens, links, heap, .. } = self;
+        tokens.clear();
+        begin(vocab, piece, |token| tokens.push(token));
         links.clear();
         let mut single = tokens.iter().copied().peekable();
         let mut place = 0_u32;
@@ -209,8 +164,8 @@ impl Merger {
         }
     }
 
-    /// Merges a long piece into `tokens`, whose number it gives.
-    fn long(&mut self, vocab: &Vocab, piece: &[u8]) -> usize {
+    /// Merges a long piece into `tokens`.
+    fn long(&mut self, vocab: &Vocab, piece: &[u8]) {
         let mut done: Vec<u32> = Vec::new();
         let mut block: Vec<u32> = Vec::new();
         let mut merged: &[u8] = &[];
@@ -231,7 +186,6 @@ impl Merger {
             }
         }
         self.tokens = done;
-        self.tokens.len()
     }
 
     /// Puts the tokens of a block behind those of what is before it; how many bytes were merged again for that.
@@ -289,13 +243,27 @@ fn settled<'a>(vocab: &Vocab, mut block: &'a [u32]) -> &'a [u32] {
     block
 }
 
-/// Merges several pieces in turn, one step of each.
-struct Turns<'a> {
-    vocab: &'a Vocab,
-    few: &'a mut [Few],
+/// What merging begins with: the characters of which it would make one token first, and other bytes.
+#[inline(always)]
+fn begin(vocab: &Vocab, piece: &[u8], mut take: impl FnMut(u32)) {
+    let mut place = 0;
+    while let Some(&byte) = piece.get(place) {
+        let (token, length) = match byte {
+            0xC0.. => vocab.chars.whole(piece, place).unwrap_or((vocab.byte(byte), 1)),
+            _ => (vocab.byte(byte), 1),
+        };
+        take(token);
+        place += length;
+    }
 }
 
-impl Kernel for Turns<'_> {
+/// Merges several pieces in turn, one step of each.
+struct Turns<'a, const N: usize> {
+    vocab: &'a Vocab,
+    few: &'a mut [Few<N>],
+}
+
+impl<const N: usize> Kernel for Turns<'_, N> {
     type Output = ();
 
     #[inline(always)]
@@ -314,41 +282,65 @@ impl Kernel for Turns<'_> {
     }
 }
 
-/// Up to [`SHORT`] tokens, linked by their places.
+/// Less than `N` tokens, a power of two, linked by their places. The last place is that of no token: its links may be
+/// written, and what it could be merged with is nothing.
 #[derive(Debug)]
-struct Few {
-    tokens: [u32; SHORT],
-    next: [u8; SHORT],
-    before: [u8; SHORT],
+struct Few<const N: usize> {
+    tokens: [u32; N],
+    next: [u8; N],
+    before: [u8; N],
     /// The token that one makes with the next, and its place: the least one is merged first.
-    merges: [u32; SHORT],
+    merges: [u32; N],
     /// Tokens that are left.
     left: usize,
 }
 
-/// No place.
-const END: u8 = u8::MAX;
+/// A rank that no token has.
+const NO_TOKEN: u32 = RANKS;
 
-impl Few {
-    fn new(vocab: &Vocab, tokens: &[u32]) -> Few {
-        let mut few = Few {
-            tokens: [NONE; SHORT],
-            next: [END; SHORT],
-            before: [END; SHORT],
-            merges: [NONE; SHORT],
-            left: tokens.len().min(SHORT),
-        };
-        let mut last = END;
-        for (&token, place) in tokens.iter().take(SHORT).zip(0_u8..) {
-            put(&mut few.tokens, place, token);
-            put(&mut few.before, place, last);
-            if last != END {
-                put(&mut few.next, last, place);
-                put(&mut few.merges, last, merge_at(vocab.first_pair(at(&few.tokens, last), token), last));
-            }
-            last = place;
+impl<const N: usize> Default for Few<N> {
+    fn default() -> Few<N> {
+        Few { tokens: [NO_TOKEN; N], next: [0; N], before: [0; N], merges: [NONE; N], left: 0 }
+    }
+}
+
+impl<const N: usize> Few<N> {
+    const END: u8 = (N - 1).to_le_bytes()[0];
+
+    /// Takes what merging of a piece begins with; whether that was possible.
+    #[inline]
+    fn begin(&mut self, vocab: &Vocab, piece: &[u8]) -> bool {
+        if piece.len() >= 4 * N {
+            return false;
         }
-        few
+        let Few { tokens, next, before, merges, left } = self;
+        *merges = [NONE; N];
+        let (mut size, mut last) = (0, Self::END);
+        begin(vocab, piece, |token| {
+            // those that are too many are put into the last place
+            let place = size.min(N - 1).to_le_bytes()[0];
+            let merge =
+                if size == 0 { NONE } else { merge_at(vocab.first_pair(at(tokens, last), token), last) };
+            put(tokens, place, token);
+            put(before, place, last);
+            put(next, last, place);
+            put(merges, last, merge);
+            (size, last) = (size + 1, place);
+        });
+        put(next, last, Self::END);
+        put(tokens, Self::END, NO_TOKEN);
+        *left = size;
+        size < N
+    }
+
+    /// The tokens that are left.
+    fn tokens(&self, tokens: &mut Vec<u32>) {
+        tokens.clear();
+        let mut place = 0;
+        for _ in 0..self.left {
+            tokens.push(at(&self.tokens, place));
+            place = at(&self.next, place);
+        }
     }
 
     /// Whether there was something to merge.
@@ -361,27 +353,21 @@ impl Few {
         self.left -= 1;
         let (token, place) = (lowest >> 8, lowest.to_le_bytes()[0]);
         let gone = at(&self.next, place);
-        let next = at(&self.next, gone);
+        let (before, next) = (at(&self.before, place), at(&self.next, gone));
         put(&mut self.tokens, place, token);
         put(&mut self.next, place, next);
+        put(&mut self.before, next, place);
         put(&mut self.merges, gone, NONE);
-        let mut merge = NONE;
-        if next != END {
-            put(&mut self.before, next, place);
-            merge = merge_at(vocab.pair(token, at(&self.tokens, next)), place);
-        }
-        put(&mut self.merges, place, merge);
-        let before = at(&self.before, place);
-        if before != END {
-            let merge = merge_at(vocab.pair(at(&self.tokens, before), token), before);
-            put(&mut self.merges, before, merge);
-        }
+        let left = vocab.pair(at(&self.tokens, before), token);
+        let right = vocab.pair(token, at(&self.tokens, next));
+        put(&mut self.merges, before, merge_at(left, before));
+        put(&mut self.merges, place, merge_at(right, place));
         true
     }
 }
 
-#[inline(always)]
 /// The lowest rank first, then the leftmost; at least [`NOTHING`] if there is none.
+#[inline(always)]
 fn merge_at(rank: u32, place: u8) -> u32 {
     rank << 8 | u32::from(place)
 }
@@ -390,13 +376,13 @@ fn merge_at(rank: u32, place: u8) -> u32 {
 const NOTHING: u32 = 1 << 26;
 
 #[inline(always)]
-fn at<T: Copy + Default>(array: &[T; SHORT], place: u8) -> T {
-    array.get(usize::from(place) % SHORT).copied().unwrap_or_default()
+fn at<T: Copy + Default, const N: usize>(array: &[T; N], place: u8) -> T {
+    array.get(usize::from(place) % N).copied().unwrap_or_default()
 }
 
 #[inline(always)]
-fn put<T>(array: &mut [T; SHORT], place: u8, value: T) {
-    if let Some(slot) = array.get_mut(usize::from(place) % SHORT) {
+fn put<T, const N: usize>(array: &mut [T; N], place: u8, value: T) {
+    if let Some(slot) = array.get_mut(usize::from(place) % N) {
         *slot = value;
     }
 }
@@ -431,16 +417,14 @@ mod tests {
                 let vocab = &built.vocab;
                 let mut merger = Merger::default();
                 let expected = vocab.naive(piece.as_bytes());
-                merger.begin(vocab, piece.as_bytes());
-                if merger.tokens.len() <= SHORT {
-                    merger.looking_through(vocab);
+                if merger.medium.begin(vocab, piece.as_bytes()) {
+                    merger.merge(vocab, piece.as_bytes());
                     prop_assert_eq!(&merger.tokens, &expected);
                 }
                 let mut counts = [0; TURNS];
                 merger.counts(vocab, std::iter::repeat_n(piece.as_bytes(), TURNS), &mut counts);
                 prop_assert_eq!(counts, [expected.len(); TURNS]);
-                merger.begin(vocab, piece.as_bytes());
-                merger.with_heap(vocab);
+                merger.with_heap(vocab, piece.as_bytes());
                 prop_assert_eq!(&merger.tokens, &expected);
             }
         }
@@ -472,8 +456,7 @@ mod tests {
                 for built in vocabs() {
                 let vocab = &built.vocab;
                     let mut merger = Merger::default();
-                    merger.begin(vocab, &piece);
-                    merger.with_heap(vocab);
+                    merger.with_heap(vocab, &piece);
                     let expected = merger.tokens.len();
                     let mut counts = [0; TURNS];
                     let pieces: [&[u8]; 4] = [b"internationalisations", &piece, b"", b"between"];

@@ -25,8 +25,8 @@ pub(super) const LONGEST: usize = 1024;
 
 /// Bits of a rank.
 const RANK: u32 = 18;
-/// Tokens that a vocabulary may have.
-pub(super) const RANKS: u32 = 1 << RANK;
+/// Tokens that a vocabulary may have: their ranks are below.
+pub(super) const RANKS: u32 = (1 << RANK) - 1;
 const EMPTY: u64 = u64::MAX;
 
 /// Ranks below this are of tokens that most merges make: their pairs are in a table of their own, which stays in a
@@ -277,7 +277,7 @@ impl Pairs {
         let mut place = self.place(hash);
         while let Some(&entry) = self.0.get(place) {
             if entry >> RANK == key {
-                return entry as u32 & (RANKS - 1);
+                return entry as u32 & RANKS;
             }
             if entry == EMPTY {
                 break;
