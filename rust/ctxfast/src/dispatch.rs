@@ -31,6 +31,22 @@ pub(crate) fn best<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Baseline)
 }
 
+/// Brings the start of something into the nearest cache, and does not wait for it.
+#[inline(always)]
+pub(crate) fn prefetch<T>(what: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        #[expect(unsafe_code, reason = "the library has no safe way to it")]
+        // SAFETY: nothing is read, whatever the address is, and every x86-64 can do it
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(what).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = what;
+}
+
 /// What every machine does.
 #[derive(Clone, Copy)]
 pub(crate) struct Baseline;

@@ -268,14 +268,17 @@ impl<const N: usize> Kernel for Turns<'_, N> {
 
     #[inline(always)]
     fn run(self, _: impl Vectors) {
-        let mut working = (1_u32 << self.few.len().min(TURNS)) - 1;
+        let Turns { vocab, few } = self;
+        let mut working = (1_u32 << few.len().min(TURNS)) - 1;
         while working != 0 {
-            let mut later = working;
-            while later != 0 {
-                let turn = later.trailing_zeros();
-                later &= later - 1;
-                if !self.few.get_mut(turn as usize).is_some_and(|few| few.merge_lowest(self.vocab)) {
+            for turn in bits(working) {
+                if !few.get_mut(turn).is_some_and(|few| few.merge_lowest(vocab)) {
                     working &= !(1 << turn);
+                }
+            }
+            for turn in bits(working) {
+                if let Some(few) = few.get_mut(turn) {
+                    few.look_up(vocab);
                 }
             }
         }
@@ -293,6 +296,8 @@ struct Few<const N: usize> {
     merges: [u32; N],
     /// Tokens that are left.
     left: usize,
+    /// The place of the token that was made last.
+    made: u8,
 }
 
 /// A rank that no token has.
@@ -300,7 +305,7 @@ const NO_TOKEN: u32 = RANKS;
 
 impl<const N: usize> Default for Few<N> {
     fn default() -> Few<N> {
-        Few { tokens: [NO_TOKEN; N], next: [0; N], before: [0; N], merges: [NONE; N], left: 0 }
+        Few { tokens: [NO_TOKEN; N], next: [0; N], before: [0; N], merges: [NONE; N], left: 0, made: 0 }
     }
 }
 
@@ -313,7 +318,7 @@ impl<const N: usize> Few<N> {
         if piece.len() >= 4 * N {
             return false;
         }
-        let Few { tokens, next, before, merges, left } = self;
+        let Few { tokens, next, before, merges, left, .. } = self;
         *merges = [NONE; N];
         let (mut size, mut last) = (0, Self::END);
         begin(vocab, piece, |token| {
@@ -343,7 +348,7 @@ impl<const N: usize> Few<N> {
         }
     }
 
-    /// Whether there was something to merge.
+    /// Makes a token of two; whether there were any.
     #[inline(always)]
     fn merge_lowest(&mut self, vocab: &Vocab) -> bool {
         let lowest = self.merges.iter().fold(NONE, |lowest, &merge| lowest.min(merge));
@@ -358,12 +363,33 @@ impl<const N: usize> Few<N> {
         put(&mut self.next, place, next);
         put(&mut self.before, next, place);
         put(&mut self.merges, gone, NONE);
+        self.made = place;
+        vocab.prefetch_pair(at(&self.tokens, before), token);
+        vocab.prefetch_pair(token, at(&self.tokens, next));
+        true
+    }
+
+    /// Looks up what the token that was made last makes with its neighbours.
+    #[inline(always)]
+    fn look_up(&mut self, vocab: &Vocab) {
+        let place = self.made;
+        let token = at(&self.tokens, place);
+        let (before, next) = (at(&self.before, place), at(&self.next, place));
         let left = vocab.pair(at(&self.tokens, before), token);
         let right = vocab.pair(token, at(&self.tokens, next));
         put(&mut self.merges, before, merge_at(left, before));
         put(&mut self.merges, place, merge_at(right, place));
-        true
     }
+}
+
+/// The numbers of the bits that are set.
+#[inline(always)]
+fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (lowest < u32::BITS).then_some(lowest as usize)
+    })
 }
 
 /// The lowest rank first, then the leftmost; at least [`NOTHING`] if there is none.

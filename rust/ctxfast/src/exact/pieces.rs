@@ -155,6 +155,7 @@ impl Count<'_> {
 
     #[inline(always)]
     fn later(&mut self, new: New) {
+        self.vocab.prefetch_word(new.key);
         if let Some(place) = self.new.get_mut(self.size) {
             *place = new;
             self.size += 1;

@@ -2,6 +2,8 @@
 
 use std::hint::black_box;
 
+use crate::dispatch::prefetch;
+
 /// Bytes of the longest piece that fits.
 pub(super) const LONGEST: usize = 15;
 
@@ -90,10 +92,12 @@ impl Sets {
         black_box(self.0.iter().fold(0, |all, set| all ^ set.low[0]));
     }
 
-    /// Fetches the places of some pieces.
-    pub(super) fn fetch_for(&self, keys: &[Key]) {
-        let place = |key: &Key| self.0.get(self.place(*key)).map_or(0, |set| set.low[0]);
-        black_box(keys.iter().fold(0, |all, key| all ^ place(key)));
+    /// Fetches the place of a piece, without waiting.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, key: Key) {
+        if let Some(set) = self.0.get(self.place(key)) {
+            prefetch(set);
+        }
     }
 
     /// Puts a piece that is not there in front of the others of its set; the last of them is forgotten.

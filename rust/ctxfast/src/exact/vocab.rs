@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::chars::Chars;
 use super::odd::Odd;
 use super::sets::{Key, Sets};
+use crate::dispatch::prefetch;
 
 /// No token: above all ranks.
 pub(super) const NONE: u32 = u32::MAX;
@@ -101,6 +102,15 @@ impl Vocab {
         }
     }
 
+    /// Fetches what [`Vocab::pair`] will look at, without waiting.
+    #[inline(always)]
+    pub(super) fn prefetch_pair(&self, one: u32, two: u32) {
+        let (_, hash) = key(one, two);
+        self.filter.get(filter_word(hash)).map(prefetch);
+        self.common.prefetch(hash);
+        self.rare.prefetch(hash);
+    }
+
     /// The same, faster if both are single bytes.
     #[inline]
     pub(super) fn first_pair(&self, one: u32, two: u32) -> u32 {
@@ -127,6 +137,14 @@ impl Vocab {
         self.ranks_of_bytes.get(usize::from(byte)).copied().unwrap_or(NONE)
     }
 
+    /// Fetches what [`Vocab::is_word`] will look at, without waiting.
+    #[inline(always)]
+    pub(super) fn prefetch_word(&self, key: Key) {
+        if let Some(words) = self.words.get() {
+            words.prefetch(key);
+        }
+    }
+
     /// Whether a piece is known to be one token.
     #[inline]
     pub(super) fn is_word(&self, key: Key) -> bool {
@@ -144,7 +162,7 @@ impl Vocab {
         let mut table = Sets::new(self.lengths.len().next_power_of_two() / 4);
         // the lowest ranks last, for they are used most, and some words push others out
         for some in words.rchunks(TOGETHER) {
-            table.fetch_for(some);
+            some.iter().for_each(|&word| table.prefetch(word));
             for &word in some.iter().rev() {
                 table.put(word, 1);
             }
@@ -290,6 +308,11 @@ impl Pairs {
     #[inline(always)]
     fn place(&self, hash: u64) -> usize {
         place(hash >> 20, self.0.len())
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        self.0.get(self.place(hash)).map(prefetch);
     }
 
     fn put(&mut self, key: u64, hash: u64, rank: u32) -> Option<()> {
