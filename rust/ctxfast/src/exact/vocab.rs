@@ -162,7 +162,9 @@ impl Vocab {
         let mut table = Sets::new(self.lengths.len().next_power_of_two() / 4);
         // the lowest ranks last, for they are used most, and some words push others out
         for some in words.rchunks(TOGETHER) {
-            some.iter().for_each(|&word| table.prefetch(word));
+            for &word in some {
+                table.prefetch(word);
+            }
             for &word in some.iter().rev() {
                 table.put(word, 1);
             }
