@@ -7,7 +7,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::sets::{Key, Sets, halves, mix};
+use super::sets::{Key, Sets, mix};
 
 const SHORT_SETS: usize = 1 << 14;
 const LONG_SETS: usize = 1 << 14;
@@ -22,14 +22,22 @@ const LONGEST: usize = 1 << 10;
 const KEPT: usize = 1 << 11;
 const KEPT_BYTES: usize = 1 << 19;
 
-/// Up to 30 bytes, the length and the count.
-type Long = [u8; 32];
+/// Up to 30 bytes, zeros behind them, the length and the count.
+type Long = [u64; 4];
+
+/// A line of the cache.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Pair([Long; 2]);
+
+/// Bits of the last part before the count.
+const COUNT: u32 = 56;
 
 /// The memory of one counter at a time.
 #[derive(Debug)]
 pub(super) struct Memo {
     short: Sets,
-    long: Box<[[Long; 2]]>,
+    long: Box<[Pair]>,
     kept: Kept,
 }
 
@@ -37,7 +45,7 @@ impl Memo {
     pub(super) fn new() -> Memo {
         Memo {
             short: Sets::new(SHORT_SETS),
-            long: vec![[[0; 32]; 2]; LONG_SETS].into_boxed_slice(),
+            long: vec![Pair::default(); LONG_SETS].into_boxed_slice(),
             kept: Kept::default(),
         }
     }
@@ -59,45 +67,60 @@ impl Memo {
         self.short.put(key, count);
     }
 
-    /// The number of tokens of a piece that is not short, if it is known.
+    /// The number of tokens of the piece of a length that is not short, if it is known; more of the text is behind it.
     #[inline]
-    pub(super) fn known_long(&self, piece: &[u8]) -> Option<usize> {
-        let Some((entry, hash)) = long(piece) else { return self.kept.get(piece) };
-        let set = self.long.get(place(hash, LONG_SETS))?;
-        set.iter().find(|known| known[..31] == entry[..31]).map(|known| known[31].into())
+    pub(super) fn known_long(&self, text: &[u8], length: usize) -> Option<usize> {
+        let Some((key, hash)) = long(text, length) else { return self.kept.get(text.get(..length)?) };
+        let Pair(pair) = self.long.get(place(hash, LONG_SETS))?;
+        // both are looked at, for nobody can predict which it is
+        let count = pair.iter().fold(0, |count, known| {
+            let differs = (known[0] ^ key[0])
+                | (known[1] ^ key[1])
+                | (known[2] ^ key[2])
+                | (known[3] ^ key[3]) << (u64::BITS - COUNT);
+            count | known[3] >> COUNT & u64::from(differs == 0).wrapping_neg()
+        });
+        if count == 0 { None } else { usize::try_from(count).ok() }
     }
 
     /// Remembers a piece that is not short, and not known.
-    pub(super) fn learn_long(&mut self, piece: &[u8], count: usize) {
-        let Some((mut entry, hash)) = long(piece) else { return self.kept.put(piece, count) };
-        if let Some(set) = self.long.get_mut(place(hash, LONG_SETS))
-            && let Ok(count) = u8::try_from(count)
+    pub(super) fn learn_long(&mut self, text: &[u8], length: usize, count: usize) {
+        let Some((mut key, hash)) = long(text, length) else {
+            return self.kept.put(text.get(..length).unwrap_or_default(), count);
+        };
+        if let Some(Pair(pair)) = self.long.get_mut(place(hash, LONG_SETS))
+            && count < 1 << (u64::BITS - COUNT)
         {
-            entry[31] = count;
-            set.swap(0, 1);
-            set[0] = entry;
+            key[3] |= (count as u64) << COUNT;
+            *pair = [key, pair[0]];
         }
     }
 }
 
 /// A piece as it is in the second table, and its hash; nothing for a longer one.
 #[inline]
-fn long(piece: &[u8]) -> Option<(Long, u64)> {
-    if piece.len() > LONG {
-        return None;
+fn long(text: &[u8], length: usize) -> Option<(Long, u64)> {
+    let (Some(chunk), Some(masks)) = (text.first_chunk::<32>(), MASKS.get(length)) else { return None };
+    let mut key = [0; 4];
+    for ((part, bytes), mask) in key.iter_mut().zip(chunk.as_chunks().0).zip(masks) {
+        *part = u64::from_le_bytes(*bytes) & mask;
     }
-    let mut entry = [0; 32];
-    for (to, from) in entry.iter_mut().zip(piece) {
-        *to = *from;
-    }
-    entry[30] = u8::try_from(piece.len()).ok()?;
-    let (parts, _) = entry.as_chunks();
-    let hash = parts.iter().fold(0, |hash: u64, part| {
-        let (low, high) = halves(part);
-        hash.rotate_left(29) ^ mix(low, high)
-    });
-    Some((entry, hash))
+    key[3] |= (length as u64) << (COUNT - 8);
+    Some((key, mix(mix(key[0], key[1]), mix(key[2], key[3]))))
 }
+
+/// The first bytes of a piece, by their number.
+#[expect(clippy::indexing_slicing, reason = "while compiling")]
+static MASKS: [Long; LONG + 1] = {
+    let mut masks = [[0; 4]; LONG + 1];
+    let mut length = 1;
+    while length < masks.len() {
+        masks[length] = masks[length - 1];
+        masks[length][(length - 1) / 8] = masks[length][(length - 1) / 8] << 8 | 0xFF;
+        length += 1;
+    }
+    masks
+};
 
 fn place(hash: u64, size: usize) -> usize {
     (hash >> 32) as usize & (size - 1)
@@ -160,10 +183,13 @@ mod tests {
                 },
                 usize::from,
             ),
-            None => memo.known_long(piece).unwrap_or_else(|| {
-                memo.learn_long(piece, count);
-                count
-            }),
+            None => {
+                let text = [piece, &[b'x'; 32]].concat();
+                memo.known_long(&text, piece.len()).unwrap_or_else(|| {
+                    memo.learn_long(&text, piece.len(), count);
+                    count
+                })
+            }
         }
     }
 

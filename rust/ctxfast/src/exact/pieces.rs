@@ -146,8 +146,8 @@ impl Count<'_> {
 
     /// Of what is not short, and no token that merging does not make.
     fn uncut(&mut self, start: usize, end: usize) {
-        let piece = self.padded.get(start..end).unwrap_or_default();
-        match self.memo.as_ref().and_then(|memo| memo.known_long(piece)) {
+        let text = self.padded.get(start..).unwrap_or_default();
+        match self.memo.as_ref().and_then(|memo| memo.known_long(text, end - start)) {
             Some(known) => self.tokens += known as u64,
             None => self.later(New { start, end, key: Key::default(), part: true }),
         }
@@ -195,8 +195,12 @@ impl Count<'_> {
                 if memo.known(new.key).is_none() {
                     memo.learn(new.key, count);
                 }
-            } else if memo.known_long(piece(new)).is_none() {
-                memo.learn_long(piece(new), count);
+            } else {
+                let text = padded.get(new.start..).unwrap_or_default();
+                let length = new.end - new.start;
+                if memo.known_long(text, length).is_none() {
+                    memo.learn_long(text, length, count);
+                }
             }
         }
         self.size = 0;

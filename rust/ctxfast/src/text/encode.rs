@@ -96,7 +96,9 @@ pub(crate) fn add<T: Copy + Into<u32>>(units: &[T], buffer: &mut Vec<u8>) {
                 }
                 size += length;
             }
-            buffer.extend_from_slice(bytes.get(..size).unwrap_or_default());
+            let start = buffer.len();
+            buffer.extend_from_slice(&bytes);
+            buffer.truncate(start + size);
         }
     }
     for &unit in rest {
