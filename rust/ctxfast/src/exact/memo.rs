@@ -175,22 +175,20 @@ mod tests {
     use super::*;
 
     fn of(memo: &mut Memo, piece: &[u8], count: usize) -> usize {
-        match Key::of(piece) {
-            Some(key) => memo.known(key).map_or_else(
+        if let Some(key) = Key::of(piece) {
+            return memo.known(key).map_or_else(
                 || {
                     memo.learn(key, count);
                     count
                 },
                 usize::from,
-            ),
-            None => {
-                let text = [piece, &[b'x'; 32]].concat();
-                memo.known_long(&text, piece.len()).unwrap_or_else(|| {
-                    memo.learn_long(&text, piece.len(), count);
-                    count
-                })
-            }
+            );
         }
+        let text = [piece, &[b'x'; 32]].concat();
+        memo.known_long(&text, piece.len()).unwrap_or_else(|| {
+            memo.learn_long(&text, piece.len(), count);
+            count
+        })
     }
 
     #[test]
