@@ -384,6 +384,9 @@ impl Exact {
                 worker.vocab.fetch();
                 if let Some(memo) = &worker.memo {
                     memo.fetch();
+                    if !matches!(text, Text::Ucs1(_)) {
+                        memo.fetch_long(); // words beyond ASCII have more bytes
+                    }
                 }
             }
             worker.count_up_to(text, limit)

@@ -5,6 +5,8 @@
 //! pieces (rules and indentation come again) are kept by their hash in half a megabyte, and all forgotten when it is
 //! full.
 
+use std::hint::black_box;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::sets::{Key, Sets, mix};
@@ -50,9 +52,14 @@ impl Memo {
         }
     }
 
-    /// Brings the words into a near cache.
+    /// Brings the short pieces into a near cache.
     pub(super) fn fetch(&self) {
         self.short.fetch();
+    }
+
+    /// Brings those of up to 30 bytes there.
+    pub(super) fn fetch_long(&self) {
+        black_box(self.long.iter().fold(0, |all, pair| all ^ pair.0[0][0]));
     }
 
     /// The number of tokens of a short piece, if it is known.
