@@ -27,6 +27,7 @@ import ctxfast
 from ctxfast import ModelInfo, TokenCounter, model_info
 from ctxfast.errors import UnknownModelWarning
 from ctxfast.models import Frame, ImageRule, ToolOverhead, known_models
+from ctxfast.reference.declaring import declaration
 
 TABLE: dict[str, Any] = json.loads(Path(ctxfast.__file__).with_name("models.json").read_text(encoding="utf-8"))
 NAMES = known_models()
@@ -544,7 +545,7 @@ def requests(shared: Path, provider: str) -> list[Recorded]:
         ("anthropic", False, 0.12, 60),
         ("anthropic", True, 0.06, 100),
         ("openai", False, 0.001, 400),
-        ("openai", True, 0.04, 250),
+        ("openai", True, 0.02, 250),
         ("groq", True, 0.05, 20),
         ("mistral", True, 0.04, 5),
         ("z", True, 0.03, 10),
@@ -567,6 +568,19 @@ def test_recorded_requests_of_openai_are_counted_exactly(shared: Path) -> None:
         request for request in requests(shared, "openai") if not request.body.get("tools") and not request.has_media
     ]
     assert sum(request.estimated() == request.counted for request in plain) > 0.9 * len(plain)
+
+
+def test_recorded_tools_of_openai(shared: Path) -> None:
+    """Estimates fit as well as exact counts, for the constants are those of texts that are sent; few are too low."""
+    for provider, least in (("openai", 250), ("azure", 10)):
+        with_tools = [
+            request
+            for request in requests(shared, provider)
+            if request.body.get("tools") and not request.has_media and model_info(request.model).encoding
+        ]
+        assert len(with_tools) >= least
+        low = sum(request.estimated() < 0.98 * request.counted for request in with_tools)
+        assert low <= 0.15 * len(with_tools)
 
 
 @pytest.mark.parametrize(("provider", "least"), [("openai", 20), ("anthropic", 10), ("mistral", 5), ("groq", 5)])
@@ -627,8 +641,10 @@ def test_models_of_openai_are_counted_exactly(name: str, encoding: Any) -> None:
         assert counter.text(text) == exact.text(text)
     assert counter.message(message) == exact.message(message) + info.frame.per_message
     assert counter.messages([message]) == counter.message(message) + info.frame.per_request
+    declared = exact.text(declaration(TOOLS[0], "tool") or "")
     schemas = math.floor(exact.tools(TOOLS) * info.tools.schema_scale + 0.5)
-    assert counter.tools(TOOLS) == schemas + info.tools.per_request + info.tools.per_tool
+    texts = declared if info.tools.notation == "typescript" else schemas
+    assert counter.tools(TOOLS) == texts + info.tools.per_request + info.tools.per_tool
     assert counter.count_up_to(LINES, 9) == 10
     assert not counter.fits(LINES, 9)
     for safety in (0.5, 0.95, 0.99):  # there is nothing to be safe from

@@ -61,13 +61,17 @@ class ToolOverhead:
     """Once, if there are tools at all: the provider's hidden instructions."""
     per_tool: int = 0
     schema_scale: float = 1.0
-    """The estimate of names, descriptions and schemas times this: OpenAI writes them in a shorter form than JSON."""
+    """What names, descriptions and schemas have, times this: some providers write them in a shorter form than JSON."""
+    notation: Literal["json", "typescript"] = "json"
+    """How tools are written: OpenAI declares them as types of TypeScript, with descriptions as comments."""
 
     def __post_init__(self) -> None:
         """Raises `TypeError` or `ValueError` for a field that is not such a number."""
         _check_whole("per_request", self.per_request)
         _check_whole("per_tool", self.per_tool)
         _check_number("schema_scale", self.schema_scale)
+        if self.notation not in ("json", "typescript"):
+            raise ValueError(f"notation: expected json or typescript, got {self.notation!r}")
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The rules of counting and cutting in plain Python: the specification, the tests' oracle, the benchmarks' baseline.
 
 Nothing here is fast and nothing here is clever. The Rust core gives the same answers; where the two differ, one of
-them has a bug. The modules follow the data: `reading` a message, `counting` it (and `estimating` its texts; a `ledger`
-keeps the counts), `structure` (what belongs together), then `validating` the list or `repairing` it, choosing its
-`tail`, or `pruning` it (`tools` says what a call is about, `stubs` what stays of its output), or `fitting` it to a
-budget (`truncating` says what stays of an output that is too long).
+them has a bug. The modules follow the data: `reading` a message, `counting` it (and `estimating` its texts,
+`declaring` tools; a `ledger` keeps the counts), `structure` (what belongs together), then `validating` the list or
+`repairing` it, choosing its `tail`, or `pruning` it (`tools` says what a call is about, `stubs` what stays of its
+output), or `fitting` it to a budget (`truncating` says what stays of an output that is too long).
 """
 
 from __future__ import annotations

@@ -306,6 +306,10 @@ class PerTextCounter(Counter):
             value = value[0] if isinstance(value[0], str) else json_text(*value)
         return (self.units(value) if value else 0) + sum(self.piece(MEDIA, ("other", data)) for data in media)
 
+    def declared(self, tool: object, path: str) -> str | None:
+        """A tool as the text that is sent of it, if that is not its JSON."""
+        return None
+
     def media_units(self, kind: str, value: Any) -> int:
         """What the media of a piece cost, in parts of a token."""
         if kind in (BLOCK, REST):
@@ -315,7 +319,13 @@ class PerTextCounter(Counter):
     def tools_sum(self, tools: Sequence[object] | None) -> int:
         """Tokens of tool definitions: name, description and schema each by itself, and frames; rounded once."""
         definitions = list(enumerate(expect_list(tools, "tools")))
-        pieces = [piece for index, tool in definitions for piece in read_tool(tool, f"tools[{index}]")]
+        pieces: list[Piece] = []
+        declarations = ""
+        for index, tool in definitions:
+            declared = self.declared(tool, f"tools[{index}]")
+            declarations += declared or ""
+            pieces += [] if declared else read_tool(tool, f"tools[{index}]")
+        pieces.append((PROSE, declarations))
         media = sum(self.media_units(*piece) for piece in pieces)
         texts = sum(self.piece(*piece) for piece in pieces) - media
         return self.tool_tokens(texts, len(definitions)) + self.tokens(media)

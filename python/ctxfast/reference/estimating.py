@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from ctxfast._core import TokenCounter, _estimator_table
 from ctxfast.models import ModelInfo, model_info
 from ctxfast.reference.counting import Counter, PerTextCounter
+from ctxfast.reference.declaring import declaration
 from ctxfast.reference.media import tokens as media_tokens
 from ctxfast.reference.reading import Reading
 
@@ -137,6 +138,10 @@ class EstimatorCounter(PerTextCounter):
             return super().tool_tokens(units, tools)
         frames = self.info.tools.per_request + tools * self.info.tools.per_tool
         return self.tokens(math.floor(units * self.info.tools.schema_scale + 0.5)) + frames
+
+    def declared(self, tool: object, path: str) -> str | None:
+        """OpenAI writes tools as types of TypeScript; they are one text."""
+        return declaration(tool, path) if self.info and self.info.tools.notation == "typescript" else None
 
     def result_frames(self, reading: Reading) -> int:
         """Tokens of tool results beside their texts."""

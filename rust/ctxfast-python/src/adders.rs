@@ -4,18 +4,18 @@ use ctxfast::estimate::{Estimator, Family, UNITS_PER_TOKEN};
 use ctxfast::exact::Exact;
 use ctxfast::flat::{Flat, SYSTEM_PART_OVERHEAD, Weight};
 use ctxfast::media::Hint;
-use ctxfast::overheads::{MediaRule, Overheads};
+use ctxfast::overheads::{MediaRule, Notation, Overheads};
 use ctxfast::part::Kind;
 use ctxfast::safety::{Margin, Safety};
-use ctxfast::text::Text;
+use ctxfast::text::{Escapes, Text};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
-use crate::errors::Read;
+use crate::errors::{At, Read};
 use crate::memory::{chars, view};
 use crate::read::json::{self, Keys};
-use crate::read::{self, Visit};
+use crate::read::{self, Tool, Visit};
 
 /// Texts of so many characters and more are estimated without the interpreter's lock.
 const LONG: usize = 1 << 16;
@@ -314,6 +314,49 @@ impl<'py> Visit<'py> for PerTextAdder<'_> {
 
     fn alternative_ends(&mut self) {
         self.units = self.units.max(self.content);
+    }
+}
+
+/// Adds tool definitions: as JSON, or as the text of their declarations.
+pub(crate) struct ToolAdder<'c> {
+    adder: PerTextAdder<'c>,
+    declarations: Vec<u8>,
+}
+
+impl<'c> ToolAdder<'c> {
+    pub(crate) fn new(per_text: &'c PerText) -> Self {
+        Self { adder: PerTextAdder::new(per_text), declarations: Vec::new() }
+    }
+
+    /// With the declarations, which are one text.
+    pub(crate) fn finish(mut self, py: Python<'_>) -> Read<PerTextAdder<'c>> {
+        let text = json::written(py, &self.declarations)?;
+        self.adder.text(Kind::Arguments, &text)?;
+        Ok(self.adder)
+    }
+}
+
+impl<'py> Visit<'py> for ToolAdder<'_> {
+    fn text(&mut self, kind: Kind, text: &Bound<'py, PyString>) -> Read<()> {
+        self.adder.text(kind, text)
+    }
+
+    fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()> {
+        self.adder.json(kind, value, keys)
+    }
+
+    fn tool(&mut self, tool: &Tool<'_, 'py>) -> Read<()> {
+        let is_text = tool.schema.is_some_and(PyAnyMethods::is_instance_of::<PyString>);
+        if self.adder.per_text.overheads.notation == Notation::Json
+            || is_text
+            || tool.key == "format" && tool.schema.is_some()
+        {
+            return self.adder.tool(tool);
+        }
+        if let Some(schema) = tool.schema {
+            json::length(schema, Keys::All, Escapes::Json).at_key(tool.key)?; // or say what is wrong with it
+        }
+        read::declare(tool, &mut self.declarations)
     }
 }
 

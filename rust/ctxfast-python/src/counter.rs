@@ -6,7 +6,7 @@ use ctxfast::batch;
 use ctxfast::estimate::{Estimator, Family};
 use ctxfast::exact::{Encoding, Exact, Split};
 use ctxfast::flat::{Flat, Rounding, Unit, Weight};
-use ctxfast::overheads::{MediaRule, Overheads};
+use ctxfast::overheads::{MediaRule, Notation, Overheads};
 use ctxfast::part::Kind;
 use ctxfast::safety::Safety;
 use ctxfast::text::Text;
@@ -16,7 +16,9 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PySlice, PyString, PyTuple};
 
-use crate::adders::{Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder, is_long, ready};
+use crate::adders::{
+    Adder, Count, FlatAdder, Frame, Metered, PerText, PerTextAdder, ToolAdder, is_long, ready,
+};
 use crate::errors::{At, Error, Read};
 use crate::made::MadeBy;
 use crate::memory::{chars, view, wanted};
@@ -630,6 +632,7 @@ fn plain(message: MessageOverhead, media: MediaTokens) -> Overheads {
         tools: 0,
         tool: message.0,
         tool_text: 1.0,
+        notation: Notation::Json,
         media: MediaRule::Fixed(media.0),
     }
 }
@@ -859,6 +862,7 @@ impl TokenCounter {
     /// Tokens of tool definitions.
     pub(crate) fn tools_sum(&self, tools: Option<&Bound<'_, PyAny>>) -> Read<u64> {
         let Some(tools) = tools else { return Ok(0) };
+        let py = tools.py();
         match &self.rule {
             Rule::Flat(flat) => {
                 let mut adder = FlatAdder::new(flat);
@@ -866,9 +870,10 @@ impl TokenCounter {
                 Ok(flat.tokens(&adder.weight))
             }
             Rule::PerText(per_text) => {
-                let mut adder = PerTextAdder::new(per_text);
+                let mut adder = ToolAdder::new(per_text);
                 let mut count = 0;
                 read::tools::tools(tools, &mut adder, |_| count += 1)?;
+                let mut adder = adder.finish(py)?;
                 let Overheads { tools, tool, tool_text, .. } = per_text.overheads;
                 let frames = if count > 0 { tools + count * tool } else { 0 };
                 adder.scale(tool_text);

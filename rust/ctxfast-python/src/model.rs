@@ -2,7 +2,7 @@
 
 use ctxfast::estimate::{Estimator, Family};
 use ctxfast::exact::Encoding;
-use ctxfast::overheads::{Detail, ImageRule, MediaRule, Overheads};
+use ctxfast::overheads::{Detail, ImageRule, MediaRule, Notation, Overheads};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -47,6 +47,7 @@ impl Model {
             tools: number(&tools, "per_request")?,
             tool: number(&tools, "per_tool")?,
             tool_text: rate(&tools, "schema_scale")?,
+            notation: notation(&tools)?,
             media: MediaRule::Shown {
                 image: image_rule(&info.getattr("images")?)?,
                 pdf_page: number(&info, "pdf_page_tokens")?,
@@ -100,6 +101,14 @@ fn image_rule(rule: &Bound<'_, PyAny>) -> PyResult<ImageRule> {
         },
         other => return Err(PyValueError::new_err(format!("images.kind: no rule '{other}'"))),
     })
+}
+
+fn notation(tools: &Bound<'_, PyAny>) -> PyResult<Notation> {
+    match tools.getattr("notation")?.extract::<String>()?.as_str() {
+        "json" => Ok(Notation::Json),
+        "typescript" => Ok(Notation::TypeScript),
+        other => Err(PyValueError::new_err(format!("notation: expected json or typescript, got '{other}'"))),
+    }
 }
 
 /// Of a class derived from those of `ctxfast.models`, the numbers may be unchecked.

@@ -40,22 +40,33 @@ impl Length {
 /// Writes a string with its quotes, in UTF-8; lone surrogates as three bytes, as UTF-8 would write them if it did.
 pub fn push_string(out: &mut Vec<u8>, text: Text<'_>) {
     out.push(b'"');
-    text.each_point(|point| match (point, char::from_u32(point)) {
-        (0x22 | 0x5C, _) => out.extend([b'\\', point.to_le_bytes()[0]]),
-        (0x08, _) => out.extend(b"\\b"),
-        (0x09, _) => out.extend(b"\\t"),
-        (0x0A, _) => out.extend(b"\\n"),
-        (0x0C, _) => out.extend(b"\\f"),
-        (0x0D, _) => out.extend(b"\\r"),
-        (0..0x20, _) => out.extend(format!("\\u{point:04x}").as_bytes()),
-        (0x20..0x80, _) => out.push(point.to_le_bytes()[0]),
+    text.each_point(|point| match point {
+        0x22 | 0x5C => out.extend([b'\\', point.to_le_bytes()[0]]),
+        0x08 => out.extend(b"\\b"),
+        0x09 => out.extend(b"\\t"),
+        0x0A => out.extend(b"\\n"),
+        0x0C => out.extend(b"\\f"),
+        0x0D => out.extend(b"\\r"),
+        0..0x20 => out.extend(format!("\\u{point:04x}").as_bytes()),
+        _ => push_point(out, point),
+    });
+    out.push(b'"');
+}
+
+/// Writes a text as it is, in the same encoding.
+pub fn push_text(out: &mut Vec<u8>, text: Text<'_>) {
+    text.each_point(|point| push_point(out, point));
+}
+
+fn push_point(out: &mut Vec<u8>, point: u32) {
+    match (point, char::from_u32(point)) {
+        (..0x80, _) => out.push(point.to_le_bytes()[0]),
         (_, Some(char)) => out.extend(char.encode_utf8(&mut [0; 4]).as_bytes()),
         (_, None) => {
             let [low, high, ..] = point.to_le_bytes();
             out.extend([0xE0 | high >> 4, 0x80 | (high & 0xF) << 2 | low >> 6, 0x80 | low & 0x3F]);
         }
-    });
-    out.push(b'"');
+    }
 }
 
 /// The shortest decimal digits that read back as `value`, and where the point stands among them: how many digits

@@ -17,8 +17,19 @@ pub struct Overheads {
     pub tool: u64,
     /// What names, descriptions and schemas of tools are multiplied by: some providers send less than the JSON.
     pub tool_text: f64,
+    /// How tools are written.
+    pub notation: Notation,
     /// For media.
     pub media: MediaRule,
+}
+
+/// How a provider shows tools to its models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notation {
+    /// As they are sent: name, description, schema.
+    Json,
+    /// As declarations.
+    TypeScript,
 }
 
 /// What media cost.

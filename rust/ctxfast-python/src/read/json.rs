@@ -137,12 +137,17 @@ struct Writer(Vec<u8>);
 
 impl Writer {
     fn text<'py>(&self, py: Python<'py>) -> Read<Bound<'py, PyString>> {
-        if let Ok(text) = str::from_utf8(&self.0) {
-            return Ok(PyString::new(py, text));
-        }
-        let bytes = PyBytes::new(py, &self.0); // with lone surrogates
-        Ok(PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?)
+        written(py, &self.0)
     }
+}
+
+/// UTF-8 that may have lone surrogates, as a string.
+pub(crate) fn written<'py>(py: Python<'py>, utf8: &[u8]) -> Read<Bound<'py, PyString>> {
+    if let Ok(text) = str::from_utf8(utf8) {
+        return Ok(PyString::new(py, text));
+    }
+    let bytes = PyBytes::new(py, utf8);
+    Ok(PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?)
 }
 
 impl Sink for Writer {
@@ -308,7 +313,7 @@ fn data_of(members: &Members<'_>) -> Data {
     data
 }
 
-type Members<'py> = Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>;
+pub(super) type Members<'py> = Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>;
 
 /// Keys and values of a dict, or of an object: of equal keys the later, and no `None`, for that is what SDKs put where
 /// nothing was sent.

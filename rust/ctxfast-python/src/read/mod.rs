@@ -13,6 +13,7 @@ mod mark;
 mod media;
 mod openai_chat;
 pub(crate) mod tools;
+mod typescript;
 mod visit;
 
 use ctxfast::part::{Kind, Role};
@@ -29,8 +30,9 @@ use self::json::Keys;
 pub(crate) use self::mark::mark;
 pub(crate) use self::media::media;
 pub(crate) use self::openai_chat::ids as listed_ids;
+pub(crate) use self::typescript::declare;
 use self::visit::text_field;
-pub(crate) use self::visit::{Both, Called, Nobody, Visit};
+pub(crate) use self::visit::{Both, Called, Nobody, Tool, Visit};
 use crate::errors::{At, Error, Read, type_name};
 use crate::memory::{one_byte_text, wanted};
 

@@ -4,9 +4,9 @@ use ctxfast::part::Kind;
 use pyo3::prelude::*;
 
 use super::fields;
-use super::items::expect_list;
+use super::items::{expect_list, expect_str};
 use super::json::Keys;
-use super::visit::{Visit, arguments_field, text_field};
+use super::visit::{Tool, Visit};
 use crate::errors::{At, Read};
 use crate::memory::wanted;
 
@@ -59,16 +59,13 @@ fn definition<'py, V: Visit<'py>>(tool: &Bound<'py, PyAny>, visit: &mut V) -> Re
     if fields.name.is_none() {
         return visit.json(Kind::Arguments, tool, Keys::NotOpaque);
     }
-    text_field(fields.name.as_ref(), "name", Kind::Name, visit)?;
-    text_field(fields.description.as_ref(), "description", Kind::Name, visit)?;
-    for (schema, key) in [
-        (&fields.parameters, "parameters"),
-        (&fields.input_schema, "input_schema"),
-        (&fields.format, "format"),
-    ] {
-        if schema.is_some() {
-            return arguments_field(schema.as_ref(), key, visit);
-        }
-    }
-    Ok(())
+    let text = |field, key| Option::map(field, expect_str).transpose().at_key(key);
+    let Some(name) = text(fields.name.as_ref(), "name")? else { return Ok(()) };
+    let description = text(fields.description.as_ref(), "description")?;
+    let tool = |schema, key| Tool { name, description, schema, key };
+    visit.tool(&match &fields {
+        DefinitionFields { parameters: Some(schema), .. } => tool(Some(schema), "parameters"),
+        DefinitionFields { input_schema: Some(schema), .. } => tool(Some(schema), "input_schema"),
+        DefinitionFields { format, .. } => tool(format.as_ref(), "format"),
+    })
 }

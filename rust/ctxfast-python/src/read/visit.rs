@@ -17,6 +17,17 @@ pub(crate) trait Visit<'py> {
     fn json(&mut self, kind: Kind, value: &Bound<'py, PyAny>, keys: Keys) -> Read<()>;
     /// An image, a sound, a file: the part, or its data.
     fn media(&mut self, _hint: Hint, _part: &Bound<'py, PyAny>) {}
+    /// The definition of a tool.
+    fn tool(&mut self, tool: &Tool<'_, 'py>) -> Read<()>
+    where
+        Self: Sized,
+    {
+        self.text(Kind::Name, tool.name)?;
+        if let Some(description) = tool.description {
+            self.text(Kind::Name, description)?;
+        }
+        arguments_field(tool.schema, tool.key, self)
+    }
     /// A call that waits for a result.
     fn call(&mut self, _id: Option<&Bound<'py, PyString>>, _called: Called<'_, 'py>) {}
     /// The calls are in `tool_calls` or `function_call`: the message is of OpenAI's form.
@@ -40,6 +51,14 @@ pub(crate) trait Visit<'py> {
 pub(crate) struct Called<'a, 'py> {
     pub(crate) name: Option<&'a Bound<'py, PyAny>>,
     pub(crate) arguments: Option<&'a Bound<'py, PyAny>>,
+}
+
+/// A tool, and the field that its schema is in: a string or a JSON value.
+pub(crate) struct Tool<'a, 'py> {
+    pub(crate) name: &'a Bound<'py, PyString>,
+    pub(crate) description: Option<&'a Bound<'py, PyString>>,
+    pub(crate) schema: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) key: &'static str,
 }
 
 /// Nobody: for those who only want one of two visitors.
