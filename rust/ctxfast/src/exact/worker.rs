@@ -25,6 +25,8 @@ pub(super) struct Tools {
     bytes: Vec<u8>,
     /// Bytes that were read.
     size: usize,
+    /// Units of all texts.
+    pub(super) units: usize,
 }
 
 /// One who counts.
