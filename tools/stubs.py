@@ -55,7 +55,7 @@ IMPORTS = {
 def generate() -> str:
     """The stub as it should be."""
     with tempfile.TemporaryDirectory() as folder:
-        options = ["--locked", "--quiet", "--interpreter", sys.executable, "--out", folder]
+        options = ["--locked", "--quiet", "--features", "stubs", "--interpreter", sys.executable, "--out", folder]
         maturin = [str(BIN / "maturin"), "generate-stubs", *options]
         subprocess.run(maturin, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         text = (Path(folder) / "ctxfast" / "_core.pyi").read_text()
