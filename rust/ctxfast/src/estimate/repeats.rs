@@ -25,15 +25,17 @@ pub(super) fn repeats(text: Text<'_>) -> bool {
     }
 }
 
-fn often<T: PartialEq>(units: &[T]) -> bool {
+fn often<T: Copy + Into<u32>>(units: &[T]) -> bool {
     if units.len() < LEAST {
         return false;
     }
     let place = |quarter| (units.len() - SAMPLE) * (2 * quarter + 1) / (2 * PLACES);
-    (0..PLACES).filter_map(|quarter| units.get(place(quarter)..)?.first_chunk()).any(is_repetition)
+    let samples = (0..PLACES).filter_map(|quarter| units.get(place(quarter)..)?.first_chunk::<SAMPLE>());
+    samples.map(|sample| sample.map(Into::into)).any(|sample| is_repetition(&sample))
 }
 
-fn is_repetition<T: PartialEq>(sample: &[T; SAMPLE]) -> bool {
+/// Of one type of units: compiled once, it is not small.
+fn is_repetition(sample: &[u32; SAMPLE]) -> bool {
     (1..=LONGEST).any(|period| sample.iter().zip(sample.iter().skip(period)).all(|(one, two)| one == two))
 }
 
