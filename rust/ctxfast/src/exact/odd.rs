@@ -7,14 +7,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::Input;
+use aho_corasick::automaton::Automaton;
+use aho_corasick::nfa::contiguous::NFA;
 use hashbrown::HashMap;
 
 /// What is needed to merge such pieces.
 #[derive(Debug)]
 pub(super) struct Odd {
     /// Finds the odd tokens.
-    finder: AhoCorasick,
+    finder: NFA,
     pairs: Pairs,
 }
 
@@ -37,12 +39,13 @@ impl Odd {
         if odd.is_empty() {
             return None;
         }
-        Some(Odd { finder: AhoCorasick::new(odd).ok()?, pairs })
+        Some(Odd { finder: NFA::new(odd).ok()?, pairs })
     }
 
     /// The number of tokens of a piece that has the bytes of an odd one.
     pub(super) fn count(&self, piece: &[u8]) -> Option<usize> {
-        self.finder.is_match(piece).then(|| self.merged(piece))
+        let found = self.finder.try_find(&Input::new(piece).earliest(true));
+        found.is_ok_and(|found| found.is_some()).then(|| self.merged(piece))
     }
 
     fn merged(&self, piece: &[u8]) -> usize {

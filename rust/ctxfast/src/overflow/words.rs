@@ -5,7 +5,9 @@
 
 use std::sync::OnceLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::Input;
+use aho_corasick::automaton::Automaton;
+use aho_corasick::nfa::contiguous::NFA;
 
 /// What a word speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -419,14 +421,14 @@ const WORDS: &[(Mark, &[&str])] = &[
 
 /// What a text speaks of.
 pub(super) fn marks(text: &str) -> Marks {
-    static FINDER: OnceLock<Option<AhoCorasick>> = OnceLock::new();
+    static FINDER: OnceLock<Option<NFA>> = OnceLock::new();
     static MARKS: OnceLock<Vec<Mark>> = OnceLock::new();
-    let Some(finder) = FINDER.get_or_init(|| AhoCorasick::new(words().map(|(_, word)| word)).ok()) else {
+    let Some(finder) = FINDER.get_or_init(|| NFA::new(words().map(|(_, word)| word)).ok()) else {
         return marks_one_by_one(text);
     };
     let of_word = MARKS.get_or_init(|| words().map(|(mark, _)| mark).collect());
     let mut found = Marks::default();
-    for hit in finder.find_overlapping_iter(text) {
+    for hit in finder.try_find_overlapping_iter(Input::new(text)).into_iter().flatten() {
         if let Some(&mark) = of_word.get(hit.pattern().as_usize()) {
             found.add(mark);
         }
