@@ -76,7 +76,7 @@ replay: build
 
 wheel: $(VENV)/.tools
 	rm -rf dist
-	$(BIN)/maturin build --locked --release --out dist --interpreter $(BIN)/python
+	$(BIN)/maturin build --locked --release --compression-level 9 --out dist --interpreter $(BIN)/python
 
 clean:
 	rm -rf $(VENV) $(VENV)-peers $(VENV)-exact-peers target dist benches/build benches/native/target
