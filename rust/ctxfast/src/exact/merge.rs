@@ -16,10 +16,10 @@ use std::collections::BinaryHeap;
 use super::vocab::{NONE, RANKS, Vocab};
 use crate::dispatch::{Kernel, Vectors, best};
 
-/// Bytes or characters of a piece that is merged together with others are fewer.
+/// Bytes or characters of a piece that is merged in turn with others are fewer.
 const SHORT: usize = 32;
 
-/// Of as many or more the heap is faster.
+/// Those of a piece that is merged without a heap are fewer.
 const MEDIUM: usize = 128;
 
 /// Pieces that are merged in turn, at most.
@@ -84,13 +84,13 @@ impl Merger {
                 *count = few.left;
             }
         }
+        if self.links.capacity().max(self.tokens.capacity()) * size_of::<Link>() > KEPT {
+            (self.tokens, self.links, self.heap) = Default::default();
+        }
     }
 
     /// The tokens of a piece.
     pub(super) fn tokens(&mut self, vocab: &Vocab, piece: &[u8]) -> &[u32] {
-        if self.links.capacity() * size_of::<Link>() > KEPT {
-            (self.tokens, self.links, self.heap) = Default::default();
-        }
         if piece.len() > BLOCK {
             self.long(vocab, piece);
         } else {
@@ -310,6 +310,7 @@ impl<const N: usize> Default for Few<N> {
 }
 
 impl<const N: usize> Few<N> {
+    /// No place.
     const END: u8 = (N - 1).to_le_bytes()[0];
 
     /// Takes what merging of a piece begins with; whether that was possible.

@@ -40,6 +40,7 @@ impl Kernel for Pieces<'_> {
         let mut place = 0;
         let mut own_places = PLACES;
         while place < text.end && count.tokens <= limit {
+            // pieces of a window; if none of them is certain, the first one by itself
             let begin = place;
             let rest = padded.get(begin..).unwrap_or_default();
             let others = beyond_ascii(rest);
