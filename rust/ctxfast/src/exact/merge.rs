@@ -271,14 +271,12 @@ impl<const N: usize> Kernel for Turns<'_, N> {
         let Turns { vocab, few } = self;
         let mut working = (1_u32 << few.len().min(TURNS)) - 1;
         while working != 0 {
-            for turn in bits(working) {
-                if !few.get_mut(turn).is_some_and(|few| few.merge_lowest(vocab)) {
+            let mut later = working;
+            while later != 0 {
+                let turn = later.trailing_zeros();
+                later &= later - 1;
+                if !few.get_mut(turn as usize).is_some_and(|few| few.merge_lowest(vocab)) {
                     working &= !(1 << turn);
-                }
-            }
-            for turn in bits(working) {
-                if let Some(few) = few.get_mut(turn) {
-                    few.look_up(vocab);
                 }
             }
         }
@@ -296,8 +294,8 @@ struct Few<const N: usize> {
     merges: [u32; N],
     /// Tokens that are left.
     left: usize,
-    /// The place of the token that was made last.
-    made: u8,
+    /// The place of the token that was made last; what it makes with its neighbours was not looked up.
+    made: Option<u8>,
 }
 
 /// A rank that no token has.
@@ -305,7 +303,7 @@ const NO_TOKEN: u32 = RANKS;
 
 impl<const N: usize> Default for Few<N> {
     fn default() -> Few<N> {
-        Few { tokens: [NO_TOKEN; N], next: [0; N], before: [0; N], merges: [NONE; N], left: 0, made: 0 }
+        Few { tokens: [NO_TOKEN; N], next: [0; N], before: [0; N], merges: [NONE; N], left: 0, made: None }
     }
 }
 
@@ -319,7 +317,7 @@ impl<const N: usize> Few<N> {
         if piece.len() >= 4 * N {
             return false;
         }
-        let Few { tokens, next, before, merges, left, .. } = self;
+        let Few { tokens, next, before, merges, left, made } = self;
         *merges = [NONE; N];
         let (mut size, mut last) = (0, Self::END);
         begin(vocab, piece, |token| {
@@ -335,7 +333,7 @@ impl<const N: usize> Few<N> {
         });
         put(next, last, Self::END);
         put(tokens, Self::END, NO_TOKEN);
-        *left = size;
+        (*left, *made) = (size, None);
         size < N
     }
 
@@ -349,9 +347,13 @@ impl<const N: usize> Few<N> {
         }
     }
 
-    /// Makes a token of two; whether there were any.
+    /// Makes a token of two; whether there were any. What that makes with its neighbours is fetched, and looked up the
+    /// next time.
     #[inline(always)]
     fn merge_lowest(&mut self, vocab: &Vocab) -> bool {
+        if let Some(made) = self.made {
+            self.look_up(vocab, made);
+        }
         let lowest = self.merges.iter().fold(NONE, |lowest, &merge| lowest.min(merge));
         if lowest >= NOTHING {
             return false;
@@ -364,16 +366,15 @@ impl<const N: usize> Few<N> {
         put(&mut self.next, place, next);
         put(&mut self.before, next, place);
         put(&mut self.merges, gone, NONE);
-        self.made = place;
+        self.made = Some(place);
         vocab.prefetch_pair(at(&self.tokens, before), token);
         vocab.prefetch_pair(token, at(&self.tokens, next));
         true
     }
 
-    /// Looks up what the token that was made last makes with its neighbours.
+    /// Looks up what the token at a place makes with its neighbours.
     #[inline(always)]
-    fn look_up(&mut self, vocab: &Vocab) {
-        let place = self.made;
+    fn look_up(&mut self, vocab: &Vocab, place: u8) {
         let token = at(&self.tokens, place);
         let (before, next) = (at(&self.before, place), at(&self.next, place));
         let left = vocab.pair(at(&self.tokens, before), token);
@@ -381,16 +382,6 @@ impl<const N: usize> Few<N> {
         put(&mut self.merges, before, merge_at(left, before));
         put(&mut self.merges, place, merge_at(right, place));
     }
-}
-
-/// The numbers of the bits that are set.
-#[inline(always)]
-fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = mask.trailing_zeros();
-        mask &= mask.wrapping_sub(1);
-        (lowest < u32::BITS).then_some(lowest as usize)
-    })
 }
 
 /// The lowest rank first, then the leftmost; at least [`NOTHING`] if there is none.
