@@ -212,9 +212,8 @@ struct Desk {
     tools: Tools,
 }
 
-/// Units of texts at one desk after which the table of words is worth building. Of a single text, for which the tables,
-/// some two megabytes, are read in order first: other work has pushed them out of the caches, and a long text would fetch
-/// them line by line in no order.
+/// Units of a text for which the tables, some two megabytes, are read in order first: other work has pushed them out of
+/// the caches, and a long text would fetch them line by line in no order.
 const LONG: usize = 1 << 17;
 
 /// Counts the tokens of texts in one encoding. Clones share everything.
@@ -381,12 +380,7 @@ impl Exact {
     /// The same, of text as it is.
     fn count_plain(&self, text: Text<'_>, limit: u64) -> u64 {
         self.work(|worker| {
-            let units = units(text);
-            worker.tools.units = worker.tools.units.saturating_add(units);
-            if worker.tools.units >= LONG {
-                worker.vocab.learn_words();
-            }
-            if units >= LONG {
+            if units(text) >= LONG {
                 worker.vocab.fetch();
                 if let Some(memo) = &worker.memo {
                     memo.fetch();
@@ -440,12 +434,9 @@ fn free(desks: &Desks) -> Option<MutexGuard<'_, Option<Box<Desk>>>> {
 #[cfg(test)]
 mod tests {
     use miniz_oxide::inflate::decompress_to_vec_zlib;
-    use std::collections::HashSet;
-
     use proptest::prelude::*;
     use xxhash_rust::xxh3::xxh3_64;
 
-    use super::sets::Key;
     use super::*;
 
     fn exact(name: &str) -> Exact {
@@ -585,19 +576,6 @@ mod tests {
                 o200k.count(Text::Ucs2(&pair[..head])) <= limit
                     && o200k.count(Text::Ucs2(&pair[tail..])) <= limit
             );
-        }
-    }
-
-    #[test]
-    fn many_short_texts_have_the_words_looked_up_as_a_long_one_has() {
-        let file = tiktoken_file::tests::file(&["ab", "cd", "abcd"]);
-        let text = "abcd ab cd ".repeat(100);
-        for texts in [1, LONG / text.len() + 1] {
-            let exact = Exact::from_tiktoken(file.as_bytes(), Split::Cl100k).unwrap();
-            let counts: HashSet<u64> = (0..texts).map(|_| exact.count(text.as_str().into())).collect();
-            assert_eq!(counts, HashSet::from([600])); // each space is a token
-            let words = Key::of(b"abcd").unwrap();
-            assert_eq!(exact.vocabulary.get().unwrap().vocab.is_word(words), texts > 1);
         }
     }
 

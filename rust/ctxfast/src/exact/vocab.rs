@@ -57,7 +57,7 @@ pub(super) struct Vocab {
     pub(super) chars: Chars,
     /// The bytes of all tokens.
     spelled: Vec<u8>,
-    /// Most tokens of up to 15 bytes, once there was much text.
+    /// Most tokens of up to 15 bytes, once there was a long text.
     words: OnceLock<Sets>,
     /// Tokens that merging does not make of two of lower rank: a piece that is one of them has one token, a part of a
     /// piece has not.
@@ -120,13 +120,10 @@ impl Vocab {
         self.pair(one, two)
     }
 
-    /// Builds the table of words, in some ten milliseconds, if it is not there.
-    pub(super) fn learn_words(&self) {
-        self.words.get_or_init(|| self.words());
-    }
-
-    /// Brings the tables that are used most into a near cache.
+    /// Makes ready for much text: builds the table of words, some ten milliseconds the first time, and brings the tables
+    /// that are used most into a near cache.
     pub(super) fn fetch(&self) {
+        self.words.get_or_init(|| self.words());
         black_box(
             self.filter.iter().step_by(8).fold(0, |a, b| a ^ b)
                 ^ self.common.0.iter().step_by(8).fold(0, |a, b| a ^ b)
@@ -374,7 +371,7 @@ mod tests {
     fn words_are_tokens_and_are_known_after_a_long_text() {
         for source in [&CL100K, &O200K] {
             let vocab = &source.get().unwrap().vocab;
-            vocab.learn_words();
+            vocab.fetch();
             let (mut place, mut known, mut words) = (0, 0, 0);
             for (&length, number) in vocab.lengths.iter().zip(0..) {
                 let token = &vocab.spelled[place..place + usize::from(length)];

@@ -25,8 +25,6 @@ pub(super) struct Tools {
     bytes: Vec<u8>,
     /// Bytes that were read.
     size: usize,
-    /// Units of all texts.
-    pub(super) units: usize,
 }
 
 /// One who counts.
