@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use xxhash_rust::xxh3::xxh3_128;
 
 use self::memo::Memo;
+use self::merge::Merger;
 pub use self::patterns::Split;
 use self::prepare::Prepare;
 use self::read::units;
@@ -162,7 +163,13 @@ struct Built {
 }
 
 impl Built {
-    fn new(vocab: Vocab) -> Built {
+    fn new(mut vocab: Vocab) -> Built {
+        let mut merger = Merger::default();
+        let mut is_token = |number: &str| merger.tokens(&vocab, number.as_bytes()).len() == 1;
+        vocab.has_numbers = vocab.odd.is_none()
+            && (0..10).all(|number| is_token(&format!("{number}")))
+            && (0..100).all(|number| is_token(&format!("{number:02}")))
+            && (0..1000).all(|number| is_token(&format!("{number:03}")));
         Built { vocab, desks: Desks::default() }
     }
 }
@@ -576,6 +583,16 @@ mod tests {
                 o200k.count(Text::Ucs2(&pair[..head])) <= limit
                     && o200k.count(Text::Ucs2(&pair[tail..])) <= limit
             );
+        }
+    }
+
+    #[test]
+    fn numbers_are_tokens_of_openai_s_vocabularies_and_not_of_all() {
+        let file = tiktoken_file::tests::file(&["12", "123"]);
+        let own = Exact::from_tiktoken(file.as_bytes(), Split::Cl100k).unwrap();
+        for (exact, tokens) in [(own, 2 + 1 + 3), (exact("o200k_base"), 3), (exact("cl100k_base"), 3)] {
+            assert_eq!(exact.vocabulary.get().unwrap().vocab.has_numbers, tokens == 3);
+            assert_eq!(exact.count("124123987".into()), tokens);
         }
     }
 

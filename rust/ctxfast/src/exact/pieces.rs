@@ -5,7 +5,7 @@ use super::merge::{Merger, TURNS};
 use super::scan::{Grammar, Padded, piece_end};
 use super::sets::Key;
 use super::vocab::Vocab;
-use super::wide::{self, PLACES};
+use super::wide::{self, PLACES, Starts};
 use crate::dispatch::{Kernel, Vectors};
 
 /// Counts pieces from the start of a text.
@@ -26,10 +26,10 @@ impl Kernel for Pieces<'_> {
 
     #[inline(always)]
     fn run(self, vectors: impl Vectors) -> u64 {
-        let Pieces { grammar, text, limit, .. } = self;
+        let Pieces { grammar, vocab, text, limit, .. } = self;
         let padded = text.bytes;
         let mut count = Count {
-            vocab: self.vocab,
+            vocab,
             padded,
             merger: self.merger,
             memo: self.memo,
@@ -38,25 +38,21 @@ impl Kernel for Pieces<'_> {
             size: 0,
         };
         let mut place = 0;
-        let mut own_places = PLACES;
         while place < text.end && count.tokens <= limit {
             // pieces of a window; if none of them is certain, the first one by itself
             let begin = place;
             let rest = padded.get(begin..).unwrap_or_default();
             let others = beyond_ascii(rest);
-            let (mut starts, places) = if let (0, Some(bytes)) = (others, rest.first_chunk()) {
-                (wide::starts_in_ascii(vectors, grammar, bytes), &PLACES)
+            if let (0, Some(bytes)) = (others, rest.first_chunk()) {
+                let starts = wide::starts_in_ascii(vectors, grammar, bytes);
+                let (numbers, single) = starts.numbers_and_single();
+                let known = single | if vocab.has_numbers { numbers } else { 0 };
+                place = count.pieces(starts, known, |char| begin + char as usize);
             } else if let (MANY.., Some(bytes)) = (others, rest.first_chunk()) {
-                (wide::starts_in_chars(vectors, grammar, bytes, &mut own_places), &own_places)
-            } else {
-                (0, &PLACES)
-            };
-            while starts != 0 {
-                let start = starts.trailing_zeros() as usize;
-                starts &= starts - 1;
-                let end = begin + places.get(start).map_or(start, |&place| place.into());
-                count.piece(place, end);
-                place = end;
+                let mut places = PLACES;
+                let starts = wide::starts_in_chars(vectors, grammar, bytes, &mut places);
+                let at = |char: u32| begin + places.get(char as usize).map_or(0, |&place| usize::from(place));
+                place = count.pieces(starts, 0, at);
             }
             if place == begin {
                 let end = piece_end(grammar, text, place);
@@ -102,6 +98,20 @@ struct New {
 }
 
 impl Count<'_> {
+    /// Counts the pieces that end where one begins for certain, those that are known as one token each; where the last
+    /// one ends.
+    #[inline(always)]
+    fn pieces(&mut self, starts: Starts, known: u64, at: impl Fn(u32) -> usize) -> usize {
+        self.tokens += u64::from(known.count_ones());
+        let mut others = starts.all() & !known;
+        while others != 0 {
+            let (start, end) = (others.trailing_zeros(), starts.end(others));
+            others &= others - 1;
+            self.piece(at(start), at(end));
+        }
+        at(starts.last())
+    }
+
     #[inline(always)]
     fn piece(&mut self, start: usize, end: usize) {
         match self.key(start, end) {

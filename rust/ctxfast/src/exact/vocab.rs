@@ -62,6 +62,8 @@ pub(super) struct Vocab {
     /// Tokens that merging does not make of two of lower rank: a piece that is one of them has one token, a part of a
     /// piece has not.
     unmerged: HashSet<Box<[u8]>>,
+    /// Whether each number of up to three digits is a token.
+    pub(super) has_numbers: bool,
     /// Some vocabularies have tokens that are made of tokens of higher rank.
     pub(super) odd: Option<Odd>,
 }
@@ -247,6 +249,7 @@ impl Builder {
             spelled: bytes.to_vec(),
             words: OnceLock::new(),
             unmerged: HashSet::new(),
+            has_numbers: false,
             odd: None,
         };
         vocab.parts.reserve_exact(tokens);

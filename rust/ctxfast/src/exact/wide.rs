@@ -57,20 +57,57 @@ fn class(byte: u8) -> u8 {
         | when(byte >= 0x80, END)
 }
 
-/// Characters at which pieces begin for certain, but for the first one; all up to the last of them.
+/// Characters at which pieces begin.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Starts {
+    /// For certain, but for the first one; all up to the last of them.
+    pub(super) certain: u64,
+    /// Characters that are digits.
+    digit: u64,
+}
+
+impl Starts {
+    /// Of the pieces that end where one begins for certain: those that begin with a digit, and those of one character.
+    #[inline(always)]
+    pub(super) fn numbers_and_single(self) -> (u64, u64) {
+        let starts = self.all();
+        (starts & self.digit, starts & self.certain >> 1)
+    }
+
+    /// Of all pieces that end where one begins for certain.
+    #[inline(always)]
+    pub(super) fn all(self) -> u64 {
+        (self.certain | 1) & below(self.last())
+    }
+
+    /// Where the last of these ends; at the first character if there are none.
+    #[inline(always)]
+    pub(super) fn last(self) -> u32 {
+        (self.certain | 1).ilog2()
+    }
+
+    /// Where the first of some pieces ends.
+    #[inline(always)]
+    pub(super) fn end(self, pieces: u64) -> u32 {
+        let up_to_its_start = pieces ^ pieces.wrapping_sub(1);
+        (self.certain & !up_to_its_start).trailing_zeros()
+    }
+}
+
+/// Those of ASCII.
 #[inline(always)]
-pub(super) fn starts_in_ascii(vectors: impl Vectors, grammar: Grammar, bytes: &[u8; CHARS]) -> u64 {
+pub(super) fn starts_in_ascii(vectors: impl Vectors, grammar: Grammar, bytes: &[u8; CHARS]) -> Starts {
     starts(vectors, grammar, bytes, &PLACES, bytes.map(class))
 }
 
-/// The same of any characters, and where they are.
+/// Those of any characters, and where they are.
 #[inline(always)]
 pub(super) fn starts_in_chars(
     vectors: impl Vectors,
     grammar: Grammar,
     bytes: &[u8; BYTES],
     places: &mut Places,
-) -> u64 {
+) -> Starts {
     let mut points = [NO_CHAR; BYTES]; // the last two bytes do not show which
     let (second, third) = (bytes.iter().skip(1), bytes.iter().skip(2));
     for (((point, &one), &two), &three) in points.iter_mut().zip(bytes).zip(second).zip(third) {
@@ -113,7 +150,7 @@ fn starts(
     bytes: &[u8],
     places: &Places,
     classes: [u8; CHARS],
-) -> u64 {
+) -> Starts {
     let cased = grammar.words == Words::Cased;
     let [mut letter, digit, all_white, upper, lower, tail, lead, mut unknown] = planes(vectors, classes);
     let (line_end, slash) = (tail & all_white, tail & !all_white);
@@ -173,7 +210,7 @@ fn starts(
     let known = unknown.trailing_zeros();
     let not_white = !all_white & below(known);
     let certain = known.saturating_sub(AHEAD).min(u64::BITS - not_white.leading_zeros());
-    starts & (below(certain) | below(certain) << 1) & !1
+    Starts { certain: starts & (below(certain) | below(certain) << 1) & !1, digit }
 }
 
 /// Bit `i` of plane `k` is bit `k` of byte `i`.
@@ -289,16 +326,27 @@ mod tests {
 
         fn run(self, vectors: impl Vectors) -> Vec<usize> {
             let mut places = PLACES;
-            let mut starts = if self.ascii {
+            let starts = if self.ascii {
                 starts_in_ascii(vectors, self.grammar, self.bytes.first_chunk().unwrap())
             } else {
                 starts_in_chars(vectors, self.grammar, self.bytes.first_chunk().unwrap(), &mut places)
             };
+            let place = |char: u32| usize::from(places[char as usize]);
+            let (numbers, single) = starts.numbers_and_single();
             let mut found = Vec::new();
-            while starts != 0 {
-                found.push(usize::from(places[starts.trailing_zeros() as usize]));
-                starts &= starts - 1;
+            let mut all = starts.all();
+            while all != 0 {
+                let start = all.trailing_zeros();
+                let (from, end) = (place(start), place(starts.end(all)));
+                let piece = std::str::from_utf8(&self.bytes[from..end]).unwrap();
+                let first = classes(piece.chars().next().unwrap().into());
+                assert_eq!(numbers >> start & 1 != 0, first & NUMBER != 0, "{piece:?}");
+                assert_eq!(single >> start & 1 != 0, piece.chars().count() == 1, "{piece:?}");
+                assert_eq!(from, found.last().copied().unwrap_or(0));
+                found.push(end);
+                all &= all - 1;
             }
+            assert_eq!(found.len(), starts.certain.count_ones() as usize);
             found
         }
     }
