@@ -165,11 +165,12 @@ struct Built {
 impl Built {
     fn new(mut vocab: Vocab) -> Built {
         let mut merger = Merger::default();
-        let mut is_token = |number: &str| merger.tokens(&vocab, number.as_bytes()).len() == 1;
-        vocab.has_numbers = vocab.odd.is_none()
-            && (0..10).all(|number| is_token(&format!("{number}")))
-            && (0..100).all(|number| is_token(&format!("{number:02}")))
-            && (0..1000).all(|number| is_token(&format!("{number:03}")));
+        let mut is_token = |number: String| merger.tokens(&vocab, number.as_bytes()).len() == 1;
+        let are_tokens = |digits: u32| {
+            let width = digits as usize;
+            (0..10_u32.pow(digits)).all(|number| is_token(format!("{number:0width$}")))
+        };
+        vocab.has_numbers = vocab.odd.is_none() && (1..=3).all(are_tokens);
         Built { vocab, desks: Desks::default() }
     }
 }

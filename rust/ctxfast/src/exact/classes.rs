@@ -49,12 +49,6 @@ pub(super) fn classes(point: u32) -> u8 {
     FIRST.get(point).copied().unwrap_or_else(|| other(point))
 }
 
-/// The same, for one that has three bytes at most in UTF-8.
-#[inline(always)]
-pub(super) fn classes_of_first(point: u16) -> u8 {
-    FIRST.get(usize::from(point)).copied().unwrap_or(END)
-}
-
 fn other(point: usize) -> u8 {
     if point >= 0x11_0000 {
         return END;

@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::sets::{Key, Sets, mix};
+use super::sets::{Key, Sets, masks, mix};
 
 const SHORT_SETS: usize = 1 << 14;
 const LONG_SETS: usize = 1 << 14;
@@ -116,18 +116,7 @@ fn long(text: &[u8], length: usize) -> Option<(Long, u64)> {
     Some((key, mix(mix(key[0], key[1]), mix(key[2], key[3]))))
 }
 
-/// The first bytes of a piece, by their number.
-#[expect(clippy::indexing_slicing, reason = "while compiling")]
-static MASKS: [Long; LONG + 1] = {
-    let mut masks = [[0; 4]; LONG + 1];
-    let mut length = 1;
-    while length < masks.len() {
-        masks[length] = masks[length - 1];
-        masks[length][(length - 1) / 8] = masks[length][(length - 1) / 8] << 8 | 0xFF;
-        length += 1;
-    }
-    masks
-};
+static MASKS: [Long; LONG + 1] = masks();
 
 fn place(hash: u64, size: usize) -> usize {
     (hash >> 32) as usize & (size - 1)

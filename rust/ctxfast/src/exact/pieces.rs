@@ -5,7 +5,7 @@ use super::merge::{Merger, TURNS};
 use super::scan::{Grammar, Padded, piece_end};
 use super::sets::Key;
 use super::vocab::Vocab;
-use super::wide::{self, PLACES, Starts};
+use super::wide::{self, Starts};
 use crate::dispatch::{Kernel, Vectors};
 
 /// Counts pieces from the start of a text.
@@ -49,8 +49,7 @@ impl Kernel for Pieces<'_> {
                 let known = single | if vocab.has_numbers { numbers } else { 0 };
                 place = count.pieces(starts, known, |char| begin + char as usize);
             } else if let (MANY.., Some(bytes)) = (others, rest.first_chunk()) {
-                let mut places = PLACES;
-                let starts = wide::starts_in_chars(vectors, grammar, bytes, &mut places);
+                let (starts, places) = wide::starts_in_chars(vectors, grammar, bytes);
                 let at = |char: u32| begin + places.get(char as usize).map_or(0, |&place| usize::from(place));
                 place = count.pieces(starts, 0, at);
             }

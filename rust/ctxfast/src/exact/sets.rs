@@ -122,24 +122,26 @@ const MIXER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-pub(super) fn halves(bytes: &[u8; 16]) -> (u64, u64) {
+fn halves(bytes: &[u8; 16]) -> (u64, u64) {
     let both = u128::from_le_bytes(*bytes);
     (both as u64, (both >> 64) as u64)
 }
 
-/// The first bytes of two halves, by their number.
+static MASKS: [[u64; 2]; LONGEST + 1] = masks();
+
+/// The first bytes of a key, by their number.
 #[expect(clippy::indexing_slicing, reason = "while compiling")]
-static MASKS: [[u64; 2]; LONGEST + 1] = {
-    let mut masks = [[0; 2]; LONGEST + 1];
+pub(super) const fn masks<const PARTS: usize, const LENGTHS: usize>() -> [[u64; PARTS]; LENGTHS] {
+    let mut masks = [[0; PARTS]; LENGTHS];
     let mut length = 1;
-    while length < masks.len() {
-        let half = if length <= 8 { 0 } else { 1 };
+    while length < LENGTHS {
         masks[length] = masks[length - 1];
-        masks[length][half] = masks[length][half] << 8 | 0xFF;
+        let part = (length - 1) / 8;
+        masks[length][part] = masks[length][part] << 8 | 0xFF;
         length += 1;
     }
     masks
-};
+}
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@
 //! Each character becomes a byte of classes, and the bits of these the masks. For ASCII that is plain code that the
 //! compiler vectorises; for other characters, which have two or three bytes, it is a table.
 
-use super::classes::{END, LEAD, LETTER, LOWER, NUMBER, SPACE, TAIL, UPPER, classes_of_first};
+use super::classes::{END, LEAD, LETTER, LOWER, NUMBER, SPACE, TAIL, UPPER, classes};
 use super::scan::{Grammar, PADDING, Words};
 use crate::dispatch::Vectors;
 
@@ -23,11 +23,11 @@ const AHEAD: u32 = 3;
 const NO_CHAR: u16 = 0xD800;
 
 /// The places of characters.
-pub(super) type Places = [u8; CHARS];
+type Places = [u8; CHARS];
 
 /// Those of ASCII.
 #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
-pub(super) static PLACES: Places = {
+static PLACES: Places = {
     let mut places = [0; CHARS];
     let mut place = 0;
     while place < CHARS {
@@ -106,28 +106,27 @@ pub(super) fn starts_in_chars(
     vectors: impl Vectors,
     grammar: Grammar,
     bytes: &[u8; BYTES],
-    places: &mut Places,
-) -> Starts {
+) -> (Starts, Places) {
     let mut points = [NO_CHAR; BYTES]; // the last two bytes do not show which
     let (second, third) = (bytes.iter().skip(1), bytes.iter().skip(2));
     for (((point, &one), &two), &three) in points.iter_mut().zip(bytes).zip(second).zip(third) {
         *point = code_point(one, two, three);
     }
-    let mut classes = [END; CHARS];
-    let mut chars = classes.iter_mut().zip(places.iter_mut());
+    let (mut found, mut places) = ([END; CHARS], [0; CHARS]);
+    let mut chars = found.iter_mut().zip(&mut places);
     let (halves, _) = bytes.as_chunks();
     for ((half, points), first) in halves.iter().zip(points.as_chunks::<CHARS>().0).zip([0, 64]) {
         let mut here = vectors.highest_bits(half.map(|byte| !byte | byte << 1)); // not of those 0b10...
         while here != 0
-            && let Some((class, place)) = chars.next()
+            && let Some((own, place)) = chars.next()
         {
             let char = here.trailing_zeros();
             here &= here - 1;
-            *class = points.get(char as usize).map_or(END, |&point| classes_of_first(point));
+            *own = points.get(char as usize).map_or(END, |&point| classes(point.into()));
             *place = first + char.to_le_bytes()[0];
         }
     }
-    starts(vectors, grammar, bytes, places, classes)
+    (starts(vectors, grammar, bytes, &places, found), places)
 }
 
 /// That of a character of at most three bytes; else, or if these are not its own, some surrogate or a wrong one.
@@ -281,7 +280,6 @@ fn of_length(bytes: &[u8], places: &Places, mut apostrophes: u64) -> (u64, u64) 
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::classes::classes;
     use super::super::scan::{padded, piece_end};
     use super::*;
     use crate::dispatch::{Baseline, Kernel, best};
@@ -309,8 +307,8 @@ mod tests {
             let at = |place| bytes.get(place).copied().unwrap_or(0xFF);
             assert_eq!(u32::from(code_point(at(0), at(1), at(2))), u32::from(char));
         }
-        assert_eq!(classes_of_first(code_point(0xF0, 0x9F, 0xA7)), END);
-        assert_eq!(classes_of_first(code_point(0xFF, 0x20, 0x20)), END);
+        assert_eq!(classes(code_point(0xF0, 0x9F, 0xA7).into()), END);
+        assert_eq!(classes(code_point(0xFF, 0x20, 0x20).into()), END);
     }
 
     /// What is found from a place on, by the bytes.
@@ -325,11 +323,10 @@ mod tests {
         type Output = Vec<usize>;
 
         fn run(self, vectors: impl Vectors) -> Vec<usize> {
-            let mut places = PLACES;
-            let starts = if self.ascii {
-                starts_in_ascii(vectors, self.grammar, self.bytes.first_chunk().unwrap())
+            let (starts, places) = if self.ascii {
+                (starts_in_ascii(vectors, self.grammar, self.bytes.first_chunk().unwrap()), PLACES)
             } else {
-                starts_in_chars(vectors, self.grammar, self.bytes.first_chunk().unwrap(), &mut places)
+                starts_in_chars(vectors, self.grammar, self.bytes.first_chunk().unwrap())
             };
             let place = |char: u32| usize::from(places[char as usize]);
             let (numbers, single) = starts.numbers_and_single();
