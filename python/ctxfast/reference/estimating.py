@@ -171,6 +171,17 @@ class ExactCounter(EstimatorCounter):
         """As it is."""
         return tokens
 
+    def head(self, text: str, max_tokens: float) -> str:
+        """As many whole tokens of the text as fit: not always the longest prefix that does.
+
+        By itself, a part can have fewer tokens than in the whole. The core's to say (`tests/test_exact_limits.py`).
+        """
+        return vocabulary(self.encoding).head(text, max_tokens)
+
+    def tail(self, text: str, max_tokens: float) -> str:
+        """The same from the end."""
+        return vocabulary(self.encoding).tail(text, max_tokens)
+
 
 def repeats(text: str) -> bool:
     """Whether a text of 1,000 characters or more is nothing but repetition in the middle of one of its quarters.
